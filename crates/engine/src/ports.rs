@@ -1,0 +1,33 @@
+//! Opens the queues that a [`PortSpec`] names, wrapped in the faults that it asks for.
+
+use port::fault::{FaultyRx, FaultyTx};
+use port::null::Null;
+use port::packet::{PacketRx, PacketTx, RxOptions};
+use port::{PortKind, PortSpec, RxQueue, TxQueue, memory};
+use store::file_port::{FileRx, FileTx};
+
+use crate::error::Result;
+
+/// Opens the receiving queue of a port, in the calling thread's network namespace.
+pub fn open_rx(spec: &PortSpec, options: &RxOptions) -> Result<Box<dyn RxQueue>> {
+    let queue: Box<dyn RxQueue> = match spec.kind {
+        PortKind::Interface | PortKind::Packet => {
+            Box::new(PacketRx::open(&spec.target, options)?)
+        }
+        PortKind::Memory => Box::new(memory::open_rx(&spec.target)?),
+        PortKind::Pcap => Box::new(FileRx::open(&spec.target)?),
+        PortKind::Null => Box::new(Null::default()),
+    };
+    Ok(if spec.faults.is_none() { queue } else { Box::new(FaultyRx::new(queue, spec.faults)) })
+}
+
+/// Opens the sending queue of a port, in the calling thread's network namespace.
+pub fn open_tx(spec: &PortSpec) -> Result<Box<dyn TxQueue>> {
+    let queue: Box<dyn TxQueue> = match spec.kind {
+        PortKind::Interface | PortKind::Packet => Box::new(PacketTx::open(&spec.target)?),
+        PortKind::Memory => Box::new(memory::open_tx(&spec.target)?),
+        PortKind::Pcap => Box::new(FileTx::create(&spec.target)?),
+        PortKind::Null => Box::new(Null::default()),
+    };
+    Ok(if spec.faults.is_none() { queue } else { Box::new(FaultyTx::new(queue, spec.faults)) })
+}

@@ -1,0 +1,67 @@
+//! The command line: verbs, and the options that several of them share.
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use port::PortSpec;
+
+use crate::commands::{demo, find, generate, receive, record, replay};
+use crate::{exit, units};
+
+/// Generates, receives, records, finds and replays packets at line rate, and accounts for every one.
+///
+/// A port is an interface (eth0), packet:eth0, pcap:FILE, memory:NAME or null:. Faults can be put in
+/// its way: packet:eth0?drop=0.01&duplicate=0.001&corrupt=0.001&delay=0.01&seed=7.
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, after_help = exit::HELP, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Send frames made from a template
+    Generate(generate::GenerateArgs),
+    /// Count and measure what arrives
+    Receive(receive::ReceiveArgs),
+    /// Write what arrives to a store of pcapng segments
+    Record(record::RecordArgs),
+    /// Find packets in stores and capture files
+    Find(find::FindArgs),
+    /// Send recorded packets again
+    Replay(replay::ReplayArgs),
+    /// Show all of it on interfaces of its own: generate, record, find, replay
+    Demo(demo::DemoArgs),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages to a directory
+    Man {
+        /// The directory
+        directory: std::path::PathBuf,
+    },
+}
+
+/// Options of every run.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Print JSON, one object a line, the last with "kind":"result"
+    #[arg(long)]
+    pub json: bool,
+    /// End after this time, such as 10s, 500ms or 2h
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub duration: Option<Duration>,
+    /// Run the worker on this CPU instead of the one that the plan chooses
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<usize>,
+}
+
+/// Parses a port for clap.
+pub fn port(text: &str) -> Result<PortSpec, String> {
+    text.parse().map_err(|error: port::PortError| error.to_string())
+}

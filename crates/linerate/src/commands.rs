@@ -1,0 +1,8 @@
+//! One file a verb: its options, its plan, its result.
+
+pub mod demo;
+pub mod find;
+pub mod generate;
+pub mod receive;
+pub mod record;
+pub mod replay;

@@ -1,0 +1,495 @@
+//! `linerate generate PORT`: frames of a template, at a rate, a number of them or for a time.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use engine::generate::{Generator, GeneratorReport, Limit};
+use engine::live::Live;
+use engine::pacer::{PacingReport, Rate};
+use engine::{Account, Entry, Finished, Ledger, Stop, Worker};
+use port::{Losses, PortSpec, TxCounters, TxQueue};
+use serde_json::{Value, json};
+use sys::clock::Clock;
+use wire::MacAddress;
+use wire::stamp::StampKind;
+use wire::template::{
+    Field, IcmpEchoSpec, Ipv4Spec, Ipv6Spec, MplsSpec, NetworkSpec, PayloadFill, TcpSpec, Template,
+    TemplateSpec, TransportSpec, UdpSpec, VlanSpec,
+};
+
+use crate::args::RunArgs;
+use crate::exit::{Exit, Usage};
+use crate::job::{self, Watch};
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::{args, units};
+
+/// Options of `generate`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Fields take a value, a range walked in steps (10.0.0.1-10.0.0.254, 1000-2000/5), the hosts of a
+prefix (10.0.0.0/24), or random values (random:1024-65535).
+
+Examples:
+  linerate generate eth0 --count 1M --rate 200kpps
+  linerate generate packet:eth0 --size 1514 --rate 1Gbps --duration 10s
+  linerate generate eth0 --src 10.0.0.0/16 --dst 10.1.0.1 --sport random:1024-65535
+  linerate generate pcap:frames.pcapng --count 1000 --dst 2001:2::1 --proto tcp")]
+pub struct GenerateArgs {
+    /// Where the frames go
+    #[arg(value_parser = args::port)]
+    pub port: PortSpec,
+    /// Frame size in bytes without FCS: 60, 60-1514 or random:60-1514
+    #[arg(long, default_value = "60")]
+    pub size: Field<u16>,
+    /// How fast: 200kpps, 1Gbps (layer 2 with FCS), 10Gbps/l1 (on the wire) or max
+    #[arg(long, default_value = "max", value_parser = units::rate)]
+    pub rate: Rate,
+    /// How many frames; without it and without --duration until a signal
+    #[arg(long, value_parser = units::count)]
+    pub count: Option<u64>,
+    /// What random fields and faults follow from
+    #[arg(long, default_value = "1")]
+    pub seed: u64,
+    /// Threads that send; each takes its share of the same frames
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub workers: u16,
+    /// What the frames are
+    #[command(flatten)]
+    pub frame: FrameArgs,
+    /// How the run is run
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What frames are made of.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Frame")]
+pub struct FrameArgs {
+    /// Source MAC address [default: that of the interface]
+    #[arg(long, value_name = "MAC")]
+    pub src_mac: Option<Field<MacAddress>>,
+    /// Destination MAC address
+    #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02")]
+    pub dst_mac: Field<MacAddress>,
+    /// VLAN tags, the outer one first
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub vlan: Vec<Field<u16>>,
+    /// MPLS labels, the outer one first
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    pub mpls: Vec<Field<u32>>,
+    /// Source IPv4 or IPv6 addresses [default: 198.18.0.1 or 2001:2::1]
+    #[arg(long, value_name = "IP")]
+    pub src: Option<String>,
+    /// Destination IPv4 or IPv6 addresses [default: 198.19.0.1 or 2001:2:0:1::1]
+    #[arg(long, value_name = "IP")]
+    pub dst: Option<String>,
+    /// Time to live or hop limit
+    #[arg(long, default_value = "64")]
+    pub ttl: u8,
+    /// Transport protocol
+    #[arg(long, value_enum, default_value = "udp")]
+    pub proto: Proto,
+    /// Source ports
+    #[arg(long, value_name = "PORT", default_value = "1024")]
+    pub sport: Field<u16>,
+    /// Destination ports
+    #[arg(long, value_name = "PORT", default_value = "9")]
+    pub dport: Field<u16>,
+    /// Payload behind the stamp
+    #[arg(long, value_enum, default_value = "zeros")]
+    pub payload: Payload,
+    /// What to put at the beginning of the payload for the receiver
+    #[arg(long, value_enum, default_value = "linerate")]
+    pub stamp: StampArg,
+    /// Number of the stream in the stamp
+    #[arg(long, default_value = "0")]
+    pub stream: u16,
+}
+
+/// Transport protocols that frames are made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Proto {
+    /// UDP
+    Udp,
+    /// TCP, a SYN
+    Tcp,
+    /// ICMP or ICMPv6 echo request
+    Icmp,
+    /// IP without a transport header
+    None,
+}
+
+/// Payloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Payload {
+    /// Zeros
+    Zeros,
+    /// 0, 1, 2, …
+    Increment,
+}
+
+/// Stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StampArg {
+    /// Sequence and ns time, 64 bits each
+    Linerate,
+    /// The header of the kernel's pktgen
+    Pktgen,
+    /// Nothing
+    None,
+}
+
+impl FrameArgs {
+    /// The template that these options describe.
+    pub fn template(
+        &self,
+        size: Field<u16>,
+        interface_mac: Option<MacAddress>,
+    ) -> Result<TemplateSpec, Usage> {
+        let mut spec = TemplateSpec { size, stream: self.stream, ..TemplateSpec::default() };
+        if let Some(mac) = interface_mac {
+            spec.source_mac = Field::Fixed(mac);
+        }
+        if let Some(mac) = self.src_mac {
+            spec.source_mac = mac;
+        }
+        spec.destination_mac = self.dst_mac;
+        spec.vlan_tags = self.vlan_tags();
+        let label = |label: &Field<u32>| MplsSpec { label: *label, ..MplsSpec::default() };
+        spec.mpls_labels = self.mpls.iter().map(label).collect();
+        spec.network = self.network()?;
+        spec.transport = self.transport();
+        spec.payload = match self.payload {
+            Payload::Zeros => PayloadFill::Zeros,
+            Payload::Increment => PayloadFill::Incrementing,
+        };
+        spec.stamp = match self.stamp {
+            StampArg::Linerate => Some(StampKind::Linerate),
+            StampArg::Pktgen => Some(StampKind::Pktgen),
+            StampArg::None => None,
+        };
+        Ok(spec)
+    }
+
+    /// A single tag is a customer's (0x8100); of several the outer one is a provider's (0x88a8).
+    fn vlan_tags(&self) -> Vec<VlanSpec> {
+        let outer = self.vlan.len().saturating_sub(1);
+        let tag = |(place, id): (usize, &Field<u16>)| VlanSpec {
+            tpid: if place < outer { 0x88a8 } else { 0x8100 },
+            id: *id,
+            ..VlanSpec::default()
+        };
+        self.vlan.iter().enumerate().map(tag).collect()
+    }
+
+    fn network(&self) -> Result<NetworkSpec, Usage> {
+        // `random:` holds a colon itself; what follows decides.
+        let is_ipv6 = |text: &String| text.trim_start_matches("random:").contains(':');
+        if self.src.iter().chain(&self.dst).any(is_ipv6) {
+            let mut ipv6 = Ipv6Spec { hop_limit: self.ttl, ..Ipv6Spec::default() };
+            ipv6.source = parsed::<Ipv6Addr>("--src", &self.src)?.unwrap_or(ipv6.source);
+            ipv6.destination = parsed::<Ipv6Addr>("--dst", &self.dst)?.unwrap_or(ipv6.destination);
+            return Ok(NetworkSpec::Ipv6(ipv6));
+        }
+        let mut ipv4 = Ipv4Spec { ttl: self.ttl, ..Ipv4Spec::default() };
+        ipv4.source = parsed::<Ipv4Addr>("--src", &self.src)?.unwrap_or(ipv4.source);
+        ipv4.destination = parsed::<Ipv4Addr>("--dst", &self.dst)?.unwrap_or(ipv4.destination);
+        Ok(NetworkSpec::Ipv4(ipv4))
+    }
+
+    fn transport(&self) -> TransportSpec {
+        let (source_port, destination_port) = (self.sport, self.dport);
+        match self.proto {
+            Proto::Udp => {
+                TransportSpec::Udp(UdpSpec { source_port, destination_port, ..UdpSpec::default() })
+            }
+            Proto::Tcp => {
+                TransportSpec::Tcp(TcpSpec { source_port, destination_port, ..TcpSpec::default() })
+            }
+            Proto::Icmp => TransportSpec::IcmpEcho(IcmpEchoSpec::default()),
+            Proto::None => TransportSpec::none(),
+        }
+    }
+}
+
+fn parsed<T>(option: &str, text: &Option<String>) -> Result<Option<Field<T>>, Usage>
+where
+    Field<T>: std::str::FromStr<Err: std::fmt::Display>,
+{
+    let parse = |text: &String| text.parse().map_err(|error| Usage(format!("{option}: {error}")));
+    text.as_ref().map(parse).transpose()
+}
+
+/// Runs the verb.
+pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.run.json);
+    let stop = Stop::new();
+    let signals = Signals::install(&stop)?;
+    let clock = Clock::new()?;
+    let template = template(args)?;
+    let first = engine::ports::open_tx(&args.port)?;
+    let description = first.describe();
+    let sender = Sender { args, template, clock: &clock, stop: &stop };
+    let mut senders = vec![first];
+    for _ in 1..args.workers {
+        senders.push(engine::ports::open_tx(&args.port)?);
+    }
+    output.object(
+        "start",
+        json!({
+            "verb": "generate",
+            "port": description.spec,
+            "mechanism": description.mechanism,
+            "rate": units::rate_in_words(args.rate),
+            "workers": args.workers,
+            "seed": args.seed,
+        }),
+    );
+    output.say(&format!("{}: {}", description.spec, description.mechanism));
+    output.say(&format!("rate: {}", units::rate_in_words(args.rate)));
+    let workers = sender.workers(senders)?;
+    let watch = Watch {
+        output,
+        verb: "generate",
+        // The generators know when to end; a worker that is stuck must be told.
+        duration: args.run.duration.map(|duration| duration + std::time::Duration::from_secs(1)),
+        packets: args.count,
+        stop: stop.clone(),
+    };
+    let finished = job::run(workers, &clock, &watch)?;
+    let sent = Sent::of(finished);
+    job::tell_events(&output, &description.spec, &sent.events);
+    let ledger = Ledger { accounts: vec![sent.account(&args.port.to_string(), args.count)] };
+    report(&output, args, &sent, &ledger, signals.seen());
+    if let Some(error) = sent.error {
+        return Err(error.into());
+    }
+    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+}
+
+fn template(args: &GenerateArgs) -> anyhow::Result<Template> {
+    let interface_mac = args
+        .port
+        .interface()
+        .and_then(|name| sys::link::Link::by_name(name).ok())
+        .and_then(|link| link.mac)
+        .map(|mac| MacAddress(mac.0));
+    let spec = args.frame.template(args.size, interface_mac)?;
+    spec.compile(args.seed).map_err(|error| Usage(error.to_string()).into())
+}
+
+/// Makes the workers that share one job.
+pub struct Sender<'a> {
+    args: &'a GenerateArgs,
+    template: Template,
+    clock: &'a Clock,
+    stop: &'a Stop,
+}
+
+impl Sender<'_> {
+    fn workers<T: TxQueue>(
+        &self,
+        senders: Vec<T>,
+    ) -> anyhow::Result<Vec<Worker<Generator, (), T>>> {
+        let shares = senders.len() as u64;
+        let plan = engine::plan::Plan::for_workers(senders.len(), self.args.run.cpu)?;
+        let worker = |(number, tx): (usize, T)| {
+            let mut template = self.template.clone();
+            template.seek(number as u64, shares);
+            let limit = Limit {
+                packets: self.args.count.map(|count| share(count, number as u64, shares)),
+                duration_ns: self.args.run.duration.map(|duration| duration.as_nanos() as u64),
+            };
+            let rate = divided(self.args.rate, shares);
+            Worker {
+                rx: Generator::new(template, rate, limit, self.clock.clone()),
+                stage: (),
+                tx,
+                cpu: plan.cpu(number),
+                stop: self.stop.clone(),
+                live: Arc::new(Live::default()),
+            }
+        };
+        Ok(senders.into_iter().enumerate().map(worker).collect())
+    }
+}
+
+/// Frames `number`, `number + shares`, … below `count`.
+fn share(count: u64, number: u64, shares: u64) -> u64 {
+    count.saturating_sub(number).div_ceil(shares)
+}
+
+fn divided(rate: Rate, shares: u64) -> Rate {
+    let shares = shares as f64;
+    match rate {
+        Rate::Unlimited => Rate::Unlimited,
+        Rate::Packets(pps) => Rate::Packets(pps / shares),
+        Rate::Bits { bps, overhead_bytes } => Rate::Bits { bps: bps / shares, overhead_bytes },
+    }
+}
+
+/// The sum of all workers of a generate run.
+pub struct Sent {
+    /// What was made and what was not.
+    pub made: GeneratorReport,
+    /// What the port says.
+    pub port: TxCounters,
+    /// Time of the longest worker in ns.
+    pub elapsed_ns: u64,
+    /// CPU time of all workers in ns.
+    pub cpu_ns: u64,
+    /// What happened to the port.
+    pub events: Vec<(u64, &'static str, port::Event)>,
+    /// What ended the run early.
+    pub error: Option<engine::EngineError>,
+}
+
+impl Sent {
+    /// Adds up finished workers.
+    pub fn of<T: TxQueue>(finished: Vec<Finished<Generator, (), T>>) -> Self {
+        let mut sum = Self {
+            made: GeneratorReport {
+                made_packets: 0,
+                made_bytes: 0,
+                unsent: Losses::default(),
+                pacing: PacingReport::default(),
+            },
+            port: TxCounters::default(),
+            elapsed_ns: 0,
+            cpu_ns: 0,
+            events: Vec::new(),
+            error: None,
+        };
+        for mut worker in finished {
+            sum.add(&worker.rx.report(), &worker.unsent);
+            match worker.tx.counters() {
+                Ok(counters) => sum.add_port(&counters),
+                Err(error) => sum.error = sum.error.or(Some(error.into())),
+            }
+            sum.elapsed_ns = sum.elapsed_ns.max(worker.elapsed_ns);
+            sum.cpu_ns += worker.cpu_ns;
+            sum.events.append(&mut worker.events);
+            sum.error = sum.error.or(worker.error);
+        }
+        sum
+    }
+
+    fn add(&mut self, report: &GeneratorReport, unsent: &Losses) {
+        self.made.made_packets += report.made_packets;
+        self.made.made_bytes += report.made_bytes;
+        self.made.unsent.merge(&report.unsent);
+        self.made.unsent.merge(unsent);
+        let (sum, one) = (&mut self.made.pacing, &report.pacing);
+        sum.stalls += one.stalls;
+        sum.stall_ns_max = sum.stall_ns_max.max(one.stall_ns_max);
+        sum.late_packets += one.late_packets;
+        sum.slipped_ns = sum.slipped_ns.max(one.slipped_ns);
+    }
+
+    /// Queues of one device share its counters: each has seen all of it, the first reading counts.
+    fn add_port(&mut self, counters: &TxCounters) {
+        self.port.accepted_packets += counters.accepted_packets;
+        self.port.accepted_bytes += counters.accepted_bytes;
+        self.port.blocked_times += counters.blocked_times;
+        self.port.added_packets += counters.added_packets;
+        self.port.dropped.merge(&counters.dropped);
+        self.port.device = match (self.port.device, counters.device) {
+            (Some(one), Some(other)) if one.packets_max >= other.packets_max => Some(one),
+            (one, other) => other.or(one),
+        };
+    }
+
+    /// The sender's account of the run.
+    pub fn account(&self, port: &str, count: Option<u64>) -> Account {
+        let unsent = self.made.unsent;
+        // What was made and is still in a batch was counted as unsent by the worker.
+        let intended = count.unwrap_or(self.made.made_packets + self.slipped());
+        let entry = if unsent.total() == 0 {
+            Entry::new("intended", intended, self.made.made_bytes)
+        } else {
+            Entry::packets("intended", intended)
+        };
+        Account::of_sender(port, entry, &unsent, &self.port)
+    }
+
+    fn slipped(&self) -> u64 {
+        self.made.unsent.get(port::Reason::Late)
+    }
+}
+
+fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, signalled: bool) {
+    let seconds = sent.elapsed_ns as f64 / 1e9;
+    let pps = sent.port.accepted_packets as f64 / seconds.max(1e-9);
+    let bps = sent.port.accepted_bytes as f64 * 8.0 / seconds.max(1e-9);
+    let transmitted = ledger.accounts.first().and_then(|account| {
+        account.left.iter().find(|entry| entry.name == "transmitted").map(|entry| entry.packets)
+    });
+    output.object(
+        "result",
+        json!({
+            "verb": "generate",
+            "port": args.port.to_string(),
+            "plane": "user",
+            "intended_packets": ledger.accounts.first().and_then(|a| a.entered.first())
+                .map(|entry| entry.packets),
+            "generated_packets": sent.made.made_packets,
+            "transmitted_packets": transmitted,
+            "transmitted_bytes": sent.port.accepted_bytes,
+            "elapsed_ns": sent.elapsed_ns,
+            "packets_per_s": pps.round(),
+            "bits_per_s": bps.round(),
+            "cpu_ns": sent.cpu_ns,
+            "interrupted": signalled,
+            "pacing": pacing(&sent.made.pacing),
+            "error": sent.error.as_ref().map(ToString::to_string),
+            "ledger": ledger,
+        }),
+    );
+    output.say(&format!(
+        "{} packets in {} ({}pps, {}bit/s without FCS)",
+        units::grouped(sent.port.accepted_packets),
+        units::ns_in_words(sent.elapsed_ns),
+        units::scaled(pps),
+        units::scaled(bps)
+    ));
+    say_pacing(output, &sent.made.pacing);
+    output.ledger(ledger);
+}
+
+/// A pacing report as JSON.
+pub fn pacing(report: &PacingReport) -> Value {
+    json!({
+        "stalls": report.stalls,
+        "stall_ns_max": report.stall_ns_max,
+        "late_packets": report.late_packets,
+        "slipped_ns": report.slipped_ns,
+    })
+}
+
+/// Says what a schedule suffered, if anything.
+pub fn say_pacing(output: &Output, report: &PacingReport) {
+    if report.stalls > 0 {
+        output.say(&format!(
+            "schedule: {} stalls of up to {}; {} packets left late, in bursts; slipped by {}",
+            units::grouped(report.stalls),
+            units::ns_in_words(report.stall_ns_max),
+            units::grouped(report.late_packets),
+            units::ns_in_words(report.slipped_ns)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_the_whole() {
+        for (count, shares) in [(0, 1), (1, 3), (10, 3), (1_000_001, 4)] {
+            let sum: u64 = (0..shares).map(|number| share(count, number, shares)).sum();
+            assert_eq!(sum, count);
+        }
+    }
+}

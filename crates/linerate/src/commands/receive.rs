@@ -1,0 +1,277 @@
+//! `linerate receive PORT`: counts what arrives and measures loss, order, latency and gaps.
+
+use std::sync::Arc;
+
+use clap::Args;
+use engine::histogram::Histogram;
+use engine::live::Live;
+use engine::stages::meter::{Meter, MeterReport};
+use engine::{Account, Ledger, Stop, Worker};
+use port::null::Null;
+use port::packet::RxOptions;
+use port::{PortSpec, RxQueue};
+use serde_json::{Value, json};
+use sys::clock::Clock;
+
+use crate::args::RunArgs;
+use crate::exit::Exit;
+use crate::job::{self, Watch};
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::{args, units};
+
+/// Options of `receive`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Frames with linerate's stamp or the header of the kernel's pktgen are followed by number: loss,
+reordering, duplicates and latency. Frames with a wrong checksum count as corrupt. Latency is
+arrival time less the time in the stamp: between two machines it is only as good as their clocks.
+
+Examples:
+  linerate receive eth0 --duration 10s
+  linerate receive pcap:trace.pcapng --json")]
+pub struct ReceiveArgs {
+    /// Where frames come from
+    #[arg(value_parser = args::port)]
+    pub port: PortSpec,
+    /// End after this many frames
+    #[arg(long, value_parser = units::count)]
+    pub count: Option<u64>,
+    /// How to receive
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How the run is run
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Options of receiving ports.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Input")]
+pub struct InputArgs {
+    /// Memory of the kernel's ring
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::bytes)]
+    pub ring: u64,
+    /// Keep only this many bytes of each frame
+    #[arg(long, value_name = "BYTES")]
+    pub snap: Option<u32>,
+    /// Receive only what is addressed to this host
+    #[arg(long)]
+    pub no_promiscuous: bool,
+}
+
+impl InputArgs {
+    /// What a port wants to know.
+    pub fn options(&self) -> RxOptions {
+        RxOptions {
+            ring_bytes: usize::try_from(self.ring).unwrap_or(usize::MAX),
+            snap_bytes: self.snap.unwrap_or(u32::MAX),
+            promiscuous: !self.no_promiscuous,
+        }
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.run.json);
+    let stop = Stop::new();
+    let signals = Signals::install(&stop)?;
+    let clock = Clock::new()?;
+    let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
+    let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
+    let description = rx.describe();
+    output.object(
+        "start",
+        json!({
+            "verb": "receive",
+            "port": description.spec,
+            "mechanism": description.mechanism,
+            "plan": plan.to_string(),
+        }),
+    );
+    output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
+    let worker = Worker {
+        rx,
+        stage: (Meter::default(), Enough::new(args.count, &stop)),
+        tx: Null::default(),
+        cpu: plan.cpu(0),
+        stop: stop.clone(),
+        live: Arc::new(Live::default()),
+    };
+    let watch = Watch {
+        output,
+        verb: "receive",
+        duration: args.run.duration,
+        packets: args.count,
+        stop: stop.clone(),
+    };
+    let mut finished = job::run(vec![worker], &clock, &watch)?;
+    let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
+    job::tell_events(&output, &description.spec, &worker.events);
+    let counters = worker.rx.counters()?;
+    let ledger =
+        Ledger { accounts: vec![Account::of_receiver(&args.port.to_string(), &counters)] };
+    let report = worker.stage.0.report();
+    let mut fields = json!({
+        "verb": "receive",
+        "port": args.port.to_string(),
+        "plane": "user",
+        "elapsed_ns": worker.elapsed_ns,
+        "cpu_ns": worker.cpu_ns,
+        "interrupted": signals.seen(),
+        "error": worker.error.as_ref().map(ToString::to_string),
+        "ledger": ledger,
+    });
+    merge(&mut fields, measured(&report));
+    streams(&output, &report);
+    output.object("result", fields);
+    say(&output, &report);
+    output.ledger(&ledger);
+    if let Some(error) = worker.error {
+        return Err(error.into());
+    }
+    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+}
+
+/// Ends the run when enough frames have come.
+#[derive(Debug)]
+pub struct Enough {
+    left: Option<u64>,
+    stop: Stop,
+}
+
+impl Enough {
+    /// Never, without a `count`.
+    pub fn new(count: Option<u64>, stop: &Stop) -> Self {
+        Self { left: count, stop: stop.clone() }
+    }
+}
+
+impl engine::stages::Stage for Enough {
+    fn process(&mut self, batch: &mut port::Batch) -> engine::Result<()> {
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(batch.len() as u64);
+            if *left == 0 {
+                self.stop.request();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the fields of one JSON object to another.
+pub fn merge(into: &mut Value, from: Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        into.extend(from);
+    }
+}
+
+/// What a meter saw, as JSON.
+pub fn measured(report: &MeterReport) -> Value {
+    let totals = report.totals();
+    let span_ns = report.last_time_ns.saturating_sub(report.first_time_ns);
+    let per_second = |value: u64| {
+        (span_ns > 0).then(|| (value as f64 / (span_ns as f64 / 1e9)).round())
+    };
+    json!({
+        "received_packets": report.packets,
+        "received_bytes": report.bytes,
+        "stamped_packets": report.stamped_packets,
+        "lost_packets": totals.lost_packets,
+        "reordered_packets": totals.reordered_packets,
+        "reorder_extent_max": totals.reorder_extent_max,
+        "duplicate_packets": totals.duplicate_packets,
+        "corrupt_packets": report.corrupt_packets,
+        "beyond_window_packets": totals.beyond_window_packets,
+        "untracked_packets": report.untracked_packets,
+        "restarts": totals.restarts,
+        "negative_latency_packets": report.negative_latency_packets,
+        "backward_packets": report.backward_packets,
+        "first_time_ns": report.first_time_ns,
+        "last_time_ns": report.last_time_ns,
+        "packets_per_s": per_second(report.packets),
+        "bits_per_s": per_second(report.bytes * 8),
+        "latency_ns": distribution(&report.latency_ns),
+        "inter_arrival_ns": distribution(&report.inter_arrival_ns),
+    })
+}
+
+/// A histogram's percentiles as JSON; null when it is empty.
+pub fn distribution(histogram: &Histogram) -> Value {
+    if histogram.count() == 0 {
+        return Value::Null;
+    }
+    json!({
+        "count": histogram.count(),
+        "min": histogram.min(),
+        "mean": histogram.mean(),
+        "p50": histogram.percentile(0.50),
+        "p90": histogram.percentile(0.90),
+        "p99": histogram.percentile(0.99),
+        "p999": histogram.percentile(0.999),
+        "p9999": histogram.percentile(0.9999),
+        "max": histogram.max(),
+    })
+}
+
+/// One line for each stream, where there are several.
+fn streams(output: &Output, report: &MeterReport) {
+    for (stream, seen) in &report.streams {
+        output.object(
+            "stream",
+            json!({
+                "stream": stream,
+                "received_packets": seen.received_packets,
+                "lost_packets": seen.lost_packets,
+                "reordered_packets": seen.reordered_packets,
+                "duplicate_packets": seen.duplicate_packets,
+                "restarts": seen.restarts,
+            }),
+        );
+    }
+}
+
+/// What a meter saw, for people.
+pub fn say(output: &Output, report: &MeterReport) {
+    let totals = report.totals();
+    let span_ns = report.last_time_ns.saturating_sub(report.first_time_ns);
+    let seconds = (span_ns as f64 / 1e9).max(1e-9);
+    output.say(&format!(
+        "{} packets, {} bytes in {} ({}pps, {}bit/s without FCS)",
+        units::grouped(report.packets),
+        units::grouped(report.bytes),
+        units::ns_in_words(span_ns),
+        units::scaled(report.packets as f64 / seconds),
+        units::scaled(report.bytes as f64 * 8.0 / seconds)
+    ));
+    if report.stamped_packets > 0 {
+        output.say(&format!(
+            "{} stamped: {} lost, {} reordered (by {} at most), {} duplicate",
+            units::grouped(report.stamped_packets),
+            units::grouped(totals.lost_packets),
+            units::grouped(totals.reordered_packets),
+            units::grouped(totals.reorder_extent_max),
+            units::grouped(totals.duplicate_packets)
+        ));
+    }
+    output.say(&format!("{} corrupt", units::grouped(report.corrupt_packets)));
+    say_distribution(output, "latency      ", &report.latency_ns);
+    say_distribution(output, "inter-arrival", &report.inter_arrival_ns);
+}
+
+fn say_distribution(output: &Output, name: &str, histogram: &Histogram) {
+    let shown = |share| histogram.percentile(share).map_or_else(String::new, units::ns_in_words);
+    if let (Some(min), Some(mean), Some(max)) =
+        (histogram.min(), histogram.mean(), histogram.max())
+    {
+        output.say(&format!(
+            "{name}  min {}  mean {}  p50 {}  p99 {}  p99.9 {}  max {}",
+            units::ns_in_words(min),
+            units::ns_in_words(mean),
+            shown(0.5),
+            shown(0.99),
+            shown(0.999),
+            units::ns_in_words(max)
+        ));
+    }
+}

@@ -1,0 +1,234 @@
+//! `linerate record PORT --to DIR`: writes what arrives to pcapng segments.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use engine::live::Live;
+use engine::stages::record::Record;
+use engine::{Account, Finished, Ledger, Stop, Worker};
+use port::null::Null;
+use port::{PortDescription, PortSpec, RxQueue};
+use serde_json::{Value, json};
+use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
+use store::recorder::{Recorder, RecorderConfig};
+use store::recover::RecoveryReport;
+use sys::clock::Clock;
+
+use crate::args::RunArgs;
+use crate::commands::receive::{Enough, InputArgs};
+use crate::exit::Exit;
+use crate::job::{self, Watch};
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::{args, units};
+
+/// Options of `record`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+The store is a directory of plain pcapng files that Wireshark and tcpdump open. What an earlier
+recording left unfinished there is recovered first. A full disk does not end the recording: the
+loss is counted as storage, and writing goes on when there is room again.
+
+Examples:
+  linerate record eth0 --to /data/capture
+  linerate record eth0 --to store --duration 10s --json")]
+pub struct RecordArgs {
+    /// Where frames come from
+    #[arg(value_parser = args::port)]
+    pub port: PortSpec,
+    /// Directory of the store; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// End after this many frames
+    #[arg(long, value_parser = units::count)]
+    pub count: Option<u64>,
+    /// Length of a segment
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::bytes)]
+    pub segment: u64,
+    /// Memory between the port and the disk
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = units::bytes)]
+    pub pool: u64,
+    /// How to receive
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How the run is run
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Runs the verb.
+pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.run.json);
+    let stop = Stop::new();
+    let signals = Signals::install(&stop)?;
+    let clock = Clock::new()?;
+    let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
+    let description = rx.describe();
+    let mut config = RecorderConfig::new(&args.to, interface(&args.port, &description, args));
+    config.segment_bytes = args.segment;
+    config.pool_bytes = args.pool;
+    let (recorder, recovered) = Recorder::open(config)?;
+    let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
+    output.object(
+        "start",
+        json!({
+            "verb": "record",
+            "port": description.spec,
+            "mechanism": description.mechanism,
+            "to": args.to,
+            "writer": recorder.engine(),
+            "plan": plan.to_string(),
+            "recovered": recovery(&recovered),
+        }),
+    );
+    output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
+    output.say(&format!("to {}: {}", args.to.display(), recorder.engine()));
+    say_recovery(&output, &recovered);
+    let worker = Worker {
+        rx,
+        stage: (Enough::new(args.count, &stop), Record::new(recorder)),
+        tx: Null::default(),
+        cpu: plan.cpu(0),
+        stop: stop.clone(),
+        live: Arc::new(Live::default()),
+    };
+    let watch = Watch {
+        output,
+        verb: "record",
+        duration: args.run.duration,
+        packets: args.count,
+        stop: stop.clone(),
+    };
+    let mut finished = job::run(vec![worker], &clock, &watch)?;
+    let Some(worker) = finished.pop() else { return Ok(Exit::Failure) };
+    job::tell_events(&output, &description.spec, &worker.events);
+    conclude(&output, args, worker, signals.seen())
+}
+
+fn conclude<R: RxQueue>(
+    output: &Output,
+    args: &RecordArgs,
+    mut worker: Finished<R, (Enough, Record), Null>,
+    signalled: bool,
+) -> anyhow::Result<Exit> {
+    let stage = &worker.stage.1;
+    for event in stage.events() {
+        output.note(&event.to_string());
+    }
+    let counters = worker.rx.counters()?;
+    let ledger = Ledger {
+        accounts: vec![
+            Account::of_receiver(&args.port.to_string(), &counters),
+            stage.account(),
+        ],
+    };
+    let stored = stage.summary().map(|summary| summary.counters.stored).unwrap_or_default();
+    let segments = stage.summary().map(|summary| summary.segments.as_slice()).unwrap_or_default();
+    let files: Vec<Value> = segments
+        .iter()
+        .map(|segment| {
+            json!({"path": segment.path, "packets": segment.packets, "bytes": segment.bytes})
+        })
+        .collect();
+    output.object(
+        "result",
+        json!({
+            "verb": "record",
+            "port": args.port.to_string(),
+            "plane": "user",
+            "to": args.to,
+            "received_packets": counters.wire_packets,
+            "recorded_packets": stored.packets,
+            "recorded_bytes": stored.bytes,
+            "lost_packets": ledger.lost_packets(),
+            "segments": files,
+            "elapsed_ns": worker.elapsed_ns,
+            "cpu_ns": worker.cpu_ns,
+            "interrupted": signalled,
+            "error": worker.error.as_ref().map(ToString::to_string),
+            "advice": advice(&ledger),
+            "ledger": ledger,
+        }),
+    );
+    output.say(&format!(
+        "{} packets, {} bytes recorded in {} to {} segments",
+        units::grouped(stored.packets),
+        units::grouped(stored.bytes),
+        units::ns_in_words(worker.elapsed_ns),
+        files.len()
+    ));
+    output.ledger(&ledger);
+    if let Some(advice) = advice(&ledger) {
+        output.say(advice);
+    }
+    if let Some(error) = worker.error {
+        return Err(error.into());
+    }
+    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+}
+
+/// Which stage was late and what would help, where packets were lost.
+fn advice(ledger: &Ledger) -> Option<&'static str> {
+    let lost = |reason: port::Reason| {
+        ledger.accounts.iter().flat_map(|account| &account.left).any(|entry| {
+            entry.name == reason.name() && entry.packets > 0
+        })
+    };
+    if lost(port::Reason::Storage) {
+        return Some("lost at the disk: it was full or failed; make room or choose another --to");
+    }
+    if lost(port::Reason::PoolEmpty) {
+        return Some(
+            "lost between port and disk: the disk is slower than the traffic; a larger --pool \
+             covers longer bursts, a faster disk covers all",
+        );
+    }
+    if lost(port::Reason::KernelRing) {
+        return Some(
+            "lost in the kernel's ring: the worker was late; a larger --ring covers longer pauses, \
+             a CPU of its own (--cpu) avoids them",
+        );
+    }
+    lost(port::Reason::Interface).then_some(
+        "lost at the interface, before any program: the CPU that serves its interrupts is late",
+    )
+}
+
+fn interface(spec: &PortSpec, description: &PortDescription, args: &RecordArgs) -> Interface {
+    let snap_length = args.input.snap.unwrap_or(MAXIMUM_CAPTURED_LENGTH);
+    let mut interface = Interface::new(LinkType(description.link_type), snap_length);
+    interface.name = Some(spec.interface().map_or_else(|| spec.to_string(), str::to_owned));
+    interface.description = Some(description.mechanism.clone());
+    interface.speed_bits_per_second = description.speed_bps;
+    interface.mac = spec
+        .interface()
+        .and_then(|name| sys::link::Link::by_name(name).ok())
+        .and_then(|link| link.mac)
+        .map(|mac| mac.0);
+    interface
+}
+
+fn recovery(report: &RecoveryReport) -> Value {
+    json!({
+        "segments": report.segments.len(),
+        "packets_kept": report.packets_kept(),
+        "packets_lost": report.packets_lost(),
+        "bytes_lost": report.bytes_lost(),
+    })
+}
+
+/// Says what an earlier recording left behind and what became of it.
+pub fn say_recovery(output: &Output, report: &RecoveryReport) {
+    if report.segments.is_empty() {
+        return;
+    }
+    output.note(&format!(
+        "recovered {} unfinished segments of an earlier recording: {} packets kept, {} packets \
+         known to be lost, {} bytes cut",
+        report.segments.len(),
+        units::grouped(report.packets_kept()),
+        units::grouped(report.packets_lost()),
+        units::grouped(report.bytes_lost())
+    ));
+}

@@ -1,0 +1,239 @@
+//! `linerate replay STORE|FILE --onto PORT`: recorded packets, sent again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use engine::live::Live;
+use engine::pacer::Rate;
+use engine::paced::{Pace, PaceReport, Paced};
+use engine::{Account, Entry, Ledger, Stop, Worker};
+use port::{Losses, PortSpec, Reason, RxQueue, TxQueue};
+use serde_json::{Value, json};
+use store::file_port::RecordRx;
+use store::find::Find;
+use sys::clock::Clock;
+
+use crate::args::RunArgs;
+use crate::commands::find::SelectionArgs;
+use crate::commands::generate::{pacing, say_pacing};
+use crate::commands::receive::distribution;
+use crate::exit::{Exit, Usage};
+use crate::job::{self, Watch};
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::{args, units};
+
+/// Options of `replay`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Without --rate and --speed packets leave with the gaps of the recording. How far each left from
+its time is measured and reported.
+
+Examples:
+  linerate replay store --onto eth0
+  linerate replay trace.pcap --onto packet:eth0 --speed 10
+  linerate replay store --from -1h --host 10.0.0.1 --onto eth0 --rate 10kpps")]
+pub struct ReplayArgs {
+    /// Stores (directories) and capture files
+    #[arg(required = true, value_name = "STORE")]
+    pub stores: Vec<PathBuf>,
+    /// Where the packets go
+    #[arg(long, value_name = "PORT", value_parser = args::port)]
+    pub onto: PortSpec,
+    /// A rate of its own: 10kpps, 1Gbps, max
+    #[arg(long, value_parser = units::rate)]
+    pub rate: Option<Rate>,
+    /// The recording's pace times this factor
+    #[arg(long, value_name = "FACTOR", conflicts_with = "rate")]
+    pub speed: Option<f64>,
+    /// End after this many packets
+    #[arg(long, value_parser = units::count)]
+    pub count: Option<u64>,
+    /// Which packets
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// How the run is run
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+impl ReplayArgs {
+    fn pace(&self) -> Result<Pace, Usage> {
+        match (self.rate, self.speed) {
+            (Some(rate), _) => Ok(Pace::Rate(rate)),
+            (None, None) => Ok(Pace::Recorded(1.0)),
+            (None, Some(factor)) if factor.is_finite() && factor > 0.0 => {
+                Ok(Pace::Recorded(factor))
+            }
+            (None, Some(factor)) => {
+                Err(Usage(format!("--speed {factor}: expected a factor above 0, such as 10 or 0.5")))
+            }
+        }
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.run.json);
+    let stop = Stop::new();
+    let signals = Signals::install(&stop)?;
+    let clock = Clock::new()?;
+    let pace = args.pace()?;
+    let find = Find::open(&args.stores, args.selection.selection()?)?;
+    let tx = engine::ports::open_tx(&args.onto)?;
+    let description = tx.describe();
+    let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
+    output.object(
+        "start",
+        json!({
+            "verb": "replay",
+            "onto": description.spec,
+            "mechanism": description.mechanism,
+            "pace": pace_in_words(pace),
+            "plan": plan.to_string(),
+        }),
+    );
+    output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
+    output.say(&format!("pace: {}", pace_in_words(pace)));
+    let worker = Worker {
+        rx: Paced::new(RecordRx::new(find), pace, clock.clone()).up_to(args.count),
+        stage: (),
+        tx,
+        cpu: plan.cpu(0),
+        stop: stop.clone(),
+        live: Arc::new(Live::default()),
+    };
+    let watch = Watch {
+        output,
+        verb: "replay",
+        duration: args.run.duration,
+        packets: args.count,
+        stop: stop.clone(),
+    };
+    let mut finished = job::run(vec![worker], &clock, &watch)?;
+    let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
+    job::tell_events(&output, &description.spec, &worker.events);
+    let paced = worker.rx.report();
+    let found = worker.rx.inner().source().report();
+    let counters = worker.rx.counters()?;
+    let ledger = Ledger {
+        accounts: vec![
+            source_account(&counters),
+            Account::of_sender(
+                &args.onto.to_string(),
+                Entry::new("intended", counters.delivered_packets, counters.delivered_bytes),
+                &worker.unsent,
+                &worker.tx.counters()?,
+            ),
+        ],
+    };
+    output.object(
+        "result",
+        json!({
+            "verb": "replay",
+            "onto": args.onto.to_string(),
+            "plane": "user",
+            "found_packets": found.found_packets,
+            "replayed_packets": transmitted(&ledger),
+            "replayed_bytes": counters.delivered_bytes,
+            "elapsed_ns": worker.elapsed_ns,
+            "cpu_ns": worker.cpu_ns,
+            "pace": pace_report(&paced),
+            "interrupted": signals.seen(),
+            "error": worker.error.as_ref().map(ToString::to_string),
+            "ledger": ledger,
+        }),
+    );
+    say(&output, transmitted(&ledger), worker.elapsed_ns, &paced);
+    output.ledger(&ledger);
+    if let Some(error) = worker.error {
+        return Err(error.into());
+    }
+    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+}
+
+/// What came out of the recording: read = passed over + given out + still held when stopped.
+pub fn source_account(counters: &port::RxCounters) -> Account {
+    let mut account = Account::new("read");
+    account.entered.push(Entry::packets("read", counters.wire_packets));
+    account.left.push(Entry::packets("other_link_type", counters.filtered_packets));
+    account.left.push(Entry::new(
+        "given",
+        counters.delivered_packets,
+        counters.delivered_bytes,
+    ));
+    let mut held = Losses::default();
+    held.merge(&counters.dropped);
+    account.lose(&held, &[Reason::Interrupted]);
+    account
+}
+
+/// Packets that the last account of a ledger calls transmitted.
+pub fn transmitted(ledger: &Ledger) -> u64 {
+    let sent = ledger.accounts.last().and_then(|account| {
+        account.left.iter().find(|entry| entry.name == "transmitted").map(|entry| entry.packets)
+    });
+    sent.unwrap_or(0)
+}
+
+fn pace_in_words(pace: Pace) -> String {
+    match pace {
+        Pace::Recorded(1.0) => "as recorded".into(),
+        Pace::Recorded(factor) => format!("as recorded, {factor} times as fast"),
+        Pace::Rate(rate) => units::rate_in_words(rate),
+    }
+}
+
+/// How well a replay kept its times, as JSON.
+pub fn pace_report(report: &PaceReport) -> Value {
+    json!({
+        "asked_ns": report.asked_ns,
+        "achieved_ns": report.achieved_ns,
+        "error_share": error_share(report),
+        "delay_ns": distribution(&report.delay_ns),
+        "backward_packets": report.backward_packets,
+        "schedule": pacing(&report.pacing),
+    })
+}
+
+/// By how much the achieved time exceeds the asked one, as a share of it.
+fn error_share(report: &PaceReport) -> Option<f64> {
+    let asked = report.asked_ns as f64;
+    (report.asked_ns > 0).then(|| (report.achieved_ns as f64 - asked) / asked)
+}
+
+fn say(output: &Output, packets: u64, elapsed_ns: u64, report: &PaceReport) {
+    output.say(&format!(
+        "{} packets in {}",
+        units::grouped(packets),
+        units::ns_in_words(elapsed_ns)
+    ));
+    if let Some(share) = error_share(report) {
+        output.say(&format!(
+            "pace: asked {}, achieved {} ({:+.3} %)",
+            units::ns_in_words(report.asked_ns),
+            units::ns_in_words(report.achieved_ns),
+            share * 100.0
+        ));
+    }
+    if let (Some(median), Some(p99), Some(max)) = (
+        report.delay_ns.percentile(0.5),
+        report.delay_ns.percentile(0.99),
+        report.delay_ns.max(),
+    ) {
+        output.say(&format!(
+            "each packet behind its time by p50 {}, p99 {}, max {}",
+            units::ns_in_words(median),
+            units::ns_in_words(p99),
+            units::ns_in_words(max)
+        ));
+    }
+    if report.backward_packets > 0 {
+        output.say(&format!(
+            "{} packets were recorded with a time before that of the packet ahead; sent at once",
+            units::grouped(report.backward_packets)
+        ));
+    }
+    say_pacing(output, &report.pacing);
+}

@@ -1,0 +1,196 @@
+//! Runs workers on threads of their own while this thread shows progress and watches the time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::live::Live;
+use engine::stages::Stage;
+use engine::{EngineError, Finished, Stop, Worker};
+use indicatif::{ProgressBar, ProgressStyle};
+use port::{Event, RxQueue, TxQueue};
+use serde_json::json;
+use sys::clock::Clock;
+
+use crate::output::Output;
+use crate::units::{grouped, scaled};
+
+/// Between two lines of progress for programs.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// Between two looks at flags and threads.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a run's watcher needs to know.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    /// Where to say things.
+    pub output: Output,
+    /// Name of the verb, for the progress line.
+    pub verb: &'static str,
+    /// When to end, counted from the start.
+    pub duration: Option<Duration>,
+    /// How many frames are meant, for the progress bar.
+    pub packets: Option<u64>,
+    /// Raised by signals, by `duration`, and by a worker that fails.
+    pub stop: Stop,
+}
+
+/// Runs all workers to their end and returns them in order.
+pub fn run<R, S, T>(
+    workers: Vec<Worker<R, S, T>>,
+    clock: &Clock,
+    watch: &Watch,
+) -> Result<Vec<Finished<R, S, T>>, EngineError>
+where
+    R: RxQueue,
+    S: Stage,
+    T: TxQueue,
+{
+    let lives: Vec<Arc<Live>> = workers.iter().map(|worker| Arc::clone(&worker.live)).collect();
+    std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(workers.len());
+        for (number, worker) in workers.into_iter().enumerate() {
+            let (clock, stop) = (clock.clone(), watch.stop.clone());
+            let name = format!("{}-{number}", watch.verb);
+            let builder = std::thread::Builder::new().name(name.clone());
+            let thread = builder
+                .spawn_scoped(scope, move || {
+                    let finished = worker.run(clock);
+                    if finished.error.is_some() {
+                        stop.request();
+                    }
+                    finished
+                })
+                .map_err(|source| sys::Error::new(format!("starting the thread {name}"), source))?;
+            threads.push((name, thread));
+        }
+        show(&lives, watch, || threads.iter().all(|(_, thread)| thread.is_finished()));
+        let join = |(name, thread): (String, std::thread::ScopedJoinHandle<'_, _>)| {
+            thread.join().map_err(|_| EngineError::Worker { worker: name })
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+/// Shows progress until `is_over`, and raises the stop flag when the time has come.
+fn show(lives: &[Arc<Live>], watch: &Watch, is_over: impl Fn() -> bool) {
+    let bar = bar(watch);
+    let start = Instant::now();
+    let mut shown = start;
+    let mut before = Figures::default();
+    while !is_over() {
+        let elapsed = start.elapsed();
+        if watch.duration.is_some_and(|duration| elapsed >= duration) {
+            watch.stop.request();
+        }
+        if shown.elapsed() >= REPORT {
+            let now = Figures::of(lives);
+            let seconds = shown.elapsed().as_secs_f64();
+            now.tell(&before, seconds, elapsed, watch, &bar);
+            before = now;
+            shown = Instant::now();
+        }
+        let left = watch.duration.map_or(LOOK, |duration| duration.saturating_sub(elapsed));
+        std::thread::sleep(LOOK.min(left).max(Duration::from_millis(1)));
+    }
+    bar.finish_and_clear();
+}
+
+fn bar(watch: &Watch) -> ProgressBar {
+    if watch.output.is_json() {
+        return ProgressBar::hidden();
+    }
+    // indicatif draws on standard error, and only on a terminal.
+    let bar = match watch.packets {
+        Some(packets) => ProgressBar::new(packets),
+        None => ProgressBar::no_length(),
+    };
+    let template = if watch.packets.is_some() {
+        "{prefix} {bar:24} {percent:>3} %  {msg}  {eta} left"
+    } else {
+        "{prefix} {elapsed}  {msg}"
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_prefix(watch.verb);
+    bar
+}
+
+/// Sums over all workers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Figures {
+    packets: u64,
+    bytes: u64,
+    dropped: u64,
+    stored_bytes: u64,
+    buffer_used_milli: u64,
+}
+
+impl Figures {
+    fn of(lives: &[Arc<Live>]) -> Self {
+        lives.iter().fold(Self::default(), |sum, live| Self {
+            packets: sum.packets + live.received_packets.get(),
+            bytes: sum.bytes + live.received_bytes.get(),
+            dropped: sum.dropped + live.dropped_packets.get() + live.stage_dropped_packets.get(),
+            stored_bytes: sum.stored_bytes + live.stored_bytes.get(),
+            buffer_used_milli: sum.buffer_used_milli.max(live.buffer_used_milli.get()),
+        })
+    }
+
+    fn tell(
+        &self,
+        before: &Self,
+        seconds: f64,
+        elapsed: Duration,
+        watch: &Watch,
+        bar: &ProgressBar,
+    ) {
+        let pps = (self.packets - before.packets) as f64 / seconds;
+        let bps = (self.bytes - before.bytes) as f64 * 8.0 / seconds;
+        watch.output.object(
+            "progress",
+            json!({
+                "verb": watch.verb,
+                "elapsed_ns": elapsed.as_nanos() as u64,
+                "packets": self.packets,
+                "bytes": self.bytes,
+                "dropped_packets": self.dropped,
+                "stored_bytes": self.stored_bytes,
+                "buffer_used_milli": self.buffer_used_milli,
+                "packets_per_s": pps.round(),
+                "bits_per_s": bps.round(),
+            }),
+        );
+        let mut text = format!(
+            "{}pps  {}bit/s  {} packets  {} lost",
+            scaled(pps),
+            scaled(bps),
+            grouped(self.packets),
+            grouped(self.dropped)
+        );
+        if self.stored_bytes > 0 {
+            let used = self.buffer_used_milli / 10;
+            text.push_str(&format!("  {}B on disk  buffer {used} %", scaled(self.stored_bytes as f64)));
+        }
+        if let Some(left) = watch.duration.map(|duration| duration.saturating_sub(elapsed))
+            && watch.packets.is_none()
+        {
+            text.push_str(&format!("  {:.0} s left", left.as_secs_f64()));
+        }
+        bar.set_message(text);
+        bar.set_position(self.packets);
+    }
+}
+
+/// Says what happened to the ports during a run.
+pub fn tell_events(output: &Output, port: &str, events: &[(u64, &'static str, Event)]) {
+    for (_, side, event) in events {
+        let what = match event {
+            Event::Down => "went down; waiting for it to come back",
+            Event::Gone => "is gone; waiting for one of that name",
+            Event::Up => "is back",
+        };
+        output.note(&format!("{port} ({side}): the interface {what}"));
+    }
+}

@@ -1,0 +1,123 @@
+//! What a run says: one JSON object a line for programs, sentences and tables for people.
+//!
+//! With `--json`, standard output carries JSON lines only: `start`, `progress`, `event`, and last
+//! `result`. Without it, standard output carries the result and standard error the progress. Each
+//! object has `"kind"` and `"schema"`; fields are added within a schema, never renamed.
+
+use std::io::{IsTerminal, Write};
+
+use engine::{Account, Ledger};
+use serde_json::{Map, Value, json};
+
+use crate::units::grouped;
+
+/// Version of the JSON objects.
+pub const SCHEMA: u32 = 1;
+
+/// Where a run's words go.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    json: bool,
+    /// JSON goes to standard error because standard output carries packets.
+    json_to_stderr: bool,
+    colour: bool,
+}
+
+impl Output {
+    /// JSON lines or text.
+    pub fn new(json: bool) -> Self {
+        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Self { json, json_to_stderr: false, colour }
+    }
+
+    /// Keeps standard output free for packets.
+    #[must_use]
+    pub fn beside_packets(mut self) -> Self {
+        self.json_to_stderr = true;
+        self.colour = false;
+        self
+    }
+
+    /// Whether a program is listening.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes one JSON object of a kind; nothing where people read.
+    pub fn object(&self, kind: &str, fields: Value) {
+        if !self.json {
+            return;
+        }
+        let mut object = Map::new();
+        object.insert("kind".into(), kind.into());
+        object.insert("schema".into(), SCHEMA.into());
+        if let Value::Object(fields) = fields {
+            object.extend(fields);
+        }
+        self.line(&Value::Object(object).to_string());
+    }
+
+    /// A sentence about what is going on, to standard error; an `event` for programs.
+    pub fn note(&self, text: &str) {
+        if self.json {
+            self.object("event", json!({ "text": text }));
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A line of the result for people.
+    pub fn say(&self, text: &str) {
+        if !self.json {
+            self.line(text);
+        }
+    }
+
+    /// The closing table: each place, what entered it, what became of it.
+    pub fn ledger(&self, ledger: &Ledger) {
+        if self.json {
+            return;
+        }
+        for account in &ledger.accounts {
+            self.account(account);
+        }
+        let verdict = if ledger.is_balanced() {
+            self.paint("32", "balanced: every packet is accounted for")
+        } else {
+            let unexplained = grouped(ledger.unexplained_packets());
+            self.paint("31", &format!("NOT balanced: {unexplained} packets unexplained"))
+        };
+        self.line(&format!("ledger {verdict}"));
+    }
+
+    fn account(&self, account: &Account) {
+        self.line(&format!("  {}", account.place));
+        for (sign, entries) in [("+", &account.entered), ("-", &account.left)] {
+            for entry in entries {
+                let bytes = match entry.bytes {
+                    Some(bytes) if entry.packets > 0 => format!("{:>18} bytes", grouped(bytes)),
+                    _ => String::new(),
+                };
+                let packets = grouped(entry.packets);
+                self.line(format!("    {sign} {:<16}{packets:>16}{bytes}", entry.name).trim_end());
+            }
+        }
+        let unexplained = account.unexplained_packets();
+        if unexplained != 0 {
+            self.line(&self.paint("31", &format!("    = unexplained     {unexplained:>16}")));
+        }
+    }
+
+    fn paint(&self, colour: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// A reader that went away is not worth an error of ours: what matters is the exit code.
+    fn line(&self, text: &str) {
+        if self.json_to_stderr {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        } else {
+            let _ = writeln!(std::io::stdout().lock(), "{text}");
+        }
+    }
+}

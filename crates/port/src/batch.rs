@@ -1,0 +1,268 @@
+//! Up to 64 frames of one memory, in order, moved as a whole.
+
+use std::sync::Arc;
+
+use sys::packet::{Block, FrameFlags};
+
+use crate::frame::{Frame, FrameMeta, FrameRef};
+
+/// Frames that a batch holds at most.
+///
+/// 64 descriptors and 64 small frames stay within the first-level cache; a system call or a ring
+/// hand-over shared by 64 frames is no longer what a frame costs.
+pub const BATCH_FRAMES: usize = 64;
+
+/// Slots are whole cache lines, and an odd number of them, so that the first lines of a batch's
+/// frames spread over all sets of the cache instead of falling into a few.
+const LINE_BYTES: usize = 64;
+
+/// Up to [`BATCH_FRAMES`] frames and the memory that they live in.
+///
+/// The memory is a slab of equal slots which the batch owns, or a share of a received block of a
+/// kernel ring, which goes back to the kernel with the last batch that refers to it.
+#[derive(Debug, Default)]
+pub struct Batch {
+    frames: Vec<Frame>,
+    slab: Vec<u8>,
+    slot_bytes: usize,
+    slots_used: usize,
+    block: Option<Arc<Block>>,
+}
+
+impl Batch {
+    /// A batch whose slots hold frames of up to `frame_bytes_max` bytes each.
+    pub fn new(frame_bytes_max: usize) -> Self {
+        let mut batch = Self::default();
+        batch.reserve(frame_bytes_max);
+        batch
+    }
+
+    /// Frames in the batch.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether there is no frame in it.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Whether no further frame can be pushed.
+    pub fn is_full(&self) -> bool {
+        self.frames.len() == BATCH_FRAMES
+            || self.block.is_some()
+            || self.slots_used == BATCH_FRAMES
+    }
+
+    /// Captured bytes of all frames.
+    pub fn bytes(&self) -> u64 {
+        self.frames.iter().map(|frame| u64::from(frame.length)).sum()
+    }
+
+    /// Makes every slot at least `frame_bytes_max` long. Frames in the batch are dropped if the
+    /// slab has to grow: call it on an empty batch. The only place where a batch allocates.
+    pub fn reserve(&mut self, frame_bytes_max: usize) {
+        self.frames.reserve_exact(BATCH_FRAMES.saturating_sub(self.frames.capacity()));
+        if self.slot_bytes >= frame_bytes_max && self.slot_bytes > 0 {
+            return;
+        }
+        self.clear();
+        let lines = frame_bytes_max.div_ceil(LINE_BYTES).max(1);
+        let lines = if lines > 1 { lines | 1 } else { lines };
+        self.slot_bytes = lines * LINE_BYTES;
+        self.slab = vec![0; self.slot_bytes * BATCH_FRAMES];
+    }
+
+    /// Longest frame that a slot takes, in bytes.
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Drops all frames and gives a kernel block back.
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.slots_used = 0;
+        self.block = None;
+    }
+
+    /// The frames in order.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = FrameRef<'_>> + Clone {
+        let memory = self.memory();
+        self.frames.iter().map(move |frame| FrameRef {
+            data: slice(memory, frame.offset, frame.length),
+            meta: frame.meta,
+        })
+    }
+
+    /// Copies a frame to the end. `false` if the batch is full or the frame longer than a slot.
+    #[must_use]
+    pub fn push(&mut self, data: &[u8], meta: FrameMeta) -> bool {
+        if self.is_full() || data.len() > self.slot_bytes {
+            return false;
+        }
+        let offset = self.slots_used * self.slot_bytes;
+        self.slab[offset..offset + data.len()].copy_from_slice(data);
+        self.frames.push(Frame { offset: offset as u32, length: data.len() as u32, meta });
+        self.slots_used += 1;
+        true
+    }
+
+    /// Lets `write` make `lengths.len()` frames in place at the front of an empty slab: frame `i`
+    /// at byte `i * stride`, its length left in `lengths[i]`.
+    ///
+    /// This is the generator's way in: no frame is copied.
+    pub fn write(&mut self, count: usize, write: impl FnOnce(&mut [u8], usize, &mut [u32])) {
+        self.clear();
+        let count = count.min(BATCH_FRAMES);
+        let mut lengths = [0; BATCH_FRAMES];
+        write(&mut self.slab, self.slot_bytes, &mut lengths[..count]);
+        let slot_bytes = self.slot_bytes;
+        self.frames.extend(lengths[..count].iter().enumerate().map(|(slot, &length)| {
+            let length = length.min(slot_bytes as u32);
+            Frame {
+                offset: (slot * slot_bytes) as u32,
+                length,
+                meta: FrameMeta::local(length as usize),
+            }
+        }));
+        self.slots_used = count;
+    }
+
+    /// Changes the bytes of frame `index`, in slab memory only: a kernel block may be shared.
+    pub fn frame_mut(&mut self, index: usize) -> Option<&mut [u8]> {
+        if self.block.is_some() {
+            return None;
+        }
+        let frame = self.frames.get(index)?;
+        let start = frame.offset as usize;
+        self.slab.get_mut(start..start + frame.length as usize)
+    }
+
+    /// Removes the first `count` frames: they were sent.
+    pub fn drop_front(&mut self, count: usize) {
+        if count >= self.frames.len() {
+            self.clear();
+        } else {
+            self.frames.drain(..count);
+        }
+    }
+
+    /// Removes the last frame, if there is one.
+    pub fn drop_back(&mut self) {
+        self.frames.pop();
+    }
+
+    /// Keeps the frames for which `keep` says so, in order; returns how many were dropped.
+    pub fn retain(&mut self, mut keep: impl FnMut(FrameRef<'_>) -> bool) -> usize {
+        let before = self.frames.len();
+        let memory: &[u8] = match &self.block {
+            Some(block) => block.bytes(),
+            None => &self.slab,
+        };
+        self.frames.retain(|frame| {
+            keep(FrameRef { data: slice(memory, frame.offset, frame.length), meta: frame.meta })
+        });
+        before - self.frames.len()
+    }
+
+    /// Refers to frames `range` of a received block, without copying.
+    pub(crate) fn refer(&mut self, block: &Arc<Block>, range: std::ops::Range<usize>) {
+        self.clear();
+        let descriptors = block.descriptors().get(range).unwrap_or_default();
+        self.frames.extend(descriptors.iter().take(BATCH_FRAMES).map(|descriptor| Frame {
+            offset: descriptor.offset,
+            length: descriptor.length,
+            meta: FrameMeta {
+                time_ns: descriptor.time_ns,
+                time_source: Some(descriptor.time_source),
+                checksum_pending: descriptor.flags.contains(FrameFlags::CHECKSUM_NOT_READY),
+                wire_length: descriptor.wire_length,
+            },
+        }));
+        self.block = Some(Arc::clone(block));
+    }
+
+    fn memory(&self) -> &[u8] {
+        match &self.block {
+            Some(block) => block.bytes(),
+            None => &self.slab,
+        }
+    }
+}
+
+fn slice(memory: &[u8], offset: u32, length: u32) -> &[u8] {
+    let start = offset as usize;
+    memory.get(start..start + length as usize).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(batch: &mut Batch, data: &[u8]) -> bool {
+        batch.push(data, FrameMeta::local(data.len()))
+    }
+
+    #[test]
+    fn keeps_order_and_bytes() {
+        let mut batch = Batch::new(128);
+        for value in 0..10u8 {
+            assert!(push(&mut batch, &[value; 60]));
+        }
+        assert_eq!(batch.len(), 10);
+        assert_eq!(batch.bytes(), 600);
+        let first: Vec<u8> = batch.frames().map(|frame| frame.data[0]).collect();
+        assert_eq!(first, (0..10).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn is_full_at_64_frames_and_refuses_long_ones() {
+        let mut batch = Batch::new(60);
+        assert!(!push(&mut batch, &[0; 1000]));
+        for _ in 0..BATCH_FRAMES {
+            assert!(push(&mut batch, &[0; 60]));
+        }
+        assert!(batch.is_full());
+        assert!(!push(&mut batch, &[0; 60]));
+    }
+
+    #[test]
+    fn front_frames_leave_and_the_rest_keep_their_bytes() {
+        let mut batch = Batch::new(64);
+        for value in 0..5u8 {
+            assert!(push(&mut batch, &[value; 20]));
+        }
+        batch.drop_front(2);
+        let left: Vec<u8> = batch.frames().map(|frame| frame.data[0]).collect();
+        assert_eq!(left, [2, 3, 4]);
+        assert_eq!(batch.retain(|frame| frame.data[0] != 3), 1);
+        let left: Vec<u8> = batch.frames().map(|frame| frame.data[0]).collect();
+        assert_eq!(left, [2, 4]);
+        batch.drop_front(2);
+        assert!(batch.is_empty());
+        assert!(push(&mut batch, &[9; 20]));
+    }
+
+    #[test]
+    fn frames_written_in_place_have_the_lengths_that_were_set() {
+        let mut batch = Batch::new(100);
+        batch.write(3, |slab, stride, lengths| {
+            for (slot, length) in lengths.iter_mut().enumerate() {
+                slab[slot * stride] = slot as u8 + 1;
+                *length = 60 + slot as u32;
+            }
+        });
+        let seen: Vec<(u8, usize)> =
+            batch.frames().map(|frame| (frame.data[0], frame.data.len())).collect();
+        assert_eq!(seen, [(1, 60), (2, 61), (3, 62)]);
+    }
+
+    #[test]
+    fn slots_never_alias_in_the_cache() {
+        for length in [60, 64, 65, 128, 1514, 9000] {
+            let slot_bytes = Batch::new(length).slot_bytes();
+            assert!(slot_bytes >= length);
+            assert!(slot_bytes == 64 || (slot_bytes / 64) % 2 == 1, "{length}: {slot_bytes}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Sending to an interface: batches handed to the kernel by one system call each.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use sys::Kind;
+use sys::link::Link;
+use sys::packet::{Blocked, Sender, SenderConfig};
+
+use super::device::Device;
+use crate::batch::Batch;
+use crate::counters::{DeviceCount, TxCounters};
+use crate::error::{PortError, Result};
+use crate::queue::{Event, PortDescription, TxQueue};
+
+/// A device whose counters lag behind (drivers refresh them about once a second) gets this long.
+const COUNTERS_LAG: Duration = Duration::from_millis(2_500);
+
+/// Between two looks at a device that was full or away.
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
+const LOOK_FOR_LINK: Duration = Duration::from_millis(200);
+
+/// The sending queue of an interface.
+#[derive(Debug)]
+pub struct PacketTx {
+    config: SenderConfig,
+    sender: Sender,
+    device: Device,
+    description: PortDescription,
+    sent: TxCounters,
+    blocked: Option<Blocked>,
+    is_gone: bool,
+    looked: Instant,
+    events: VecDeque<Event>,
+}
+
+impl PacketTx {
+    /// Opens the queue on an interface of the calling thread's network namespace.
+    pub fn open(interface: &str) -> Result<Self> {
+        let config = SenderConfig::new(interface);
+        let link = Link::by_name(interface)?;
+        let sender = Sender::open(&config)?;
+        let mechanism = "AF_PACKET sendmmsg, past the queueing discipline".to_owned();
+        Ok(Self {
+            sender,
+            device: Device::open(interface)?,
+            description: super::describe(interface, mechanism, &link),
+            config,
+            sent: TxCounters::default(),
+            blocked: None,
+            is_gone: false,
+            looked: Instant::now(),
+            events: VecDeque::new(),
+        })
+    }
+
+    fn check_lengths(&self, batch: &Batch) -> Result<()> {
+        let frame_bytes_max = self.description.frame_bytes_max;
+        match batch.frames().map(|frame| frame.data.len()).max() {
+            Some(frame_bytes) if frame_bytes > frame_bytes_max => Err(PortError::FrameTooLong {
+                port: self.description.spec.clone(),
+                frame_bytes,
+                frame_bytes_max,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// A socket of an interface that was removed stays dead: a new one takes its place.
+    fn look(&mut self) -> Result<()> {
+        self.looked = Instant::now();
+        match Sender::open(&self.config) {
+            Ok(sender) => {
+                self.sender = sender;
+                if self.is_gone {
+                    self.device.reopen()?;
+                }
+                self.is_gone = false;
+                self.blocked = None;
+                self.events.push_back(Event::Up);
+                Ok(())
+            }
+            Err(error) if error.kind() == Kind::NotFound => {
+                if !self.is_gone {
+                    self.is_gone = true;
+                    self.events.push_back(Event::Gone);
+                }
+                Ok(())
+            }
+            Err(error) if error.kind() == Kind::Down => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl TxQueue for PacketTx {
+    fn transmit(&mut self, batch: &mut Batch) -> Result<usize> {
+        if batch.is_empty() || self.blocked == Some(Blocked::Down) {
+            return Ok(0);
+        }
+        self.check_lengths(batch)?;
+        let outcome = self.sender.send(batch.frames().map(|frame| frame.data))?;
+        let bytes: u64 =
+            batch.frames().take(outcome.accepted).map(|frame| frame.data.len() as u64).sum();
+        self.sent.accepted_packets += outcome.accepted as u64;
+        self.sent.accepted_bytes += bytes;
+        self.blocked = outcome.blocked;
+        self.sent.blocked_times += u64::from(outcome.blocked.is_some());
+        if outcome.blocked == Some(Blocked::Down) {
+            self.events.push_back(Event::Down);
+        }
+        batch.drop_front(outcome.accepted);
+        Ok(outcome.accepted)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<()> {
+        match self.blocked {
+            None => {}
+            Some(Blocked::SocketFull) => {
+                self.sender.wait(timeout)?;
+            }
+            Some(Blocked::DeviceFull) => std::thread::sleep(timeout.min(LOOK_AGAIN)),
+            Some(Blocked::Down) => {
+                let pause = LOOK_FOR_LINK.saturating_sub(self.looked.elapsed());
+                std::thread::sleep(timeout.min(pause));
+                if self.looked.elapsed() >= LOOK_FOR_LINK {
+                    self.look()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the socket to be empty, then for the device to have counted what it was given.
+    fn flush(&mut self, timeout: Duration) -> Result<bool> {
+        let left = self.sender.drain(timeout)?;
+        let deadline = Instant::now() + COUNTERS_LAG.min(timeout);
+        while self.device.counted().tx_packets < self.sent.accepted_packets
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(left)
+    }
+
+    fn counters(&mut self) -> Result<TxCounters> {
+        let counted = self.device.counted();
+        Ok(TxCounters {
+            device: self.device.is_complete.then_some(DeviceCount {
+                packets_min: counted.tx_packets,
+                packets_max: counted.tx_packets,
+                dropped_packets: counted.tx_dropped + counted.tx_errors,
+                unexplained_packets: 0,
+            }),
+            ..self.sent
+        })
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn describe(&self) -> PortDescription {
+        self.description.clone()
+    }
+}

@@ -1,0 +1,139 @@
+//! The two verbs of a port: receive and transmit, in batches.
+
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::counters::{RxCounters, TxCounters};
+use crate::error::Result;
+
+/// How a port is really served: printed at the start of a run and stored in its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortDescription {
+    /// The specification that opens this port again.
+    pub spec: String,
+    /// The mechanism in use, such as `AF_PACKET TPACKET_V3, 64 blocks of 1 MiB`.
+    pub mechanism: String,
+    /// Frames up to this many bytes without FCS pass.
+    pub frame_bytes_max: usize,
+    /// Link type of the frames, as pcap numbers them (1 = Ethernet).
+    pub link_type: u16,
+    /// Speed of the link in bit/s where the device states one.
+    pub speed_bps: Option<u64>,
+}
+
+/// Something that happened to a port while it was in use, and that does not end the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The interface went down; frames stop until it comes back.
+    Down,
+    /// The interface is gone; it is looked for under the same name.
+    Gone,
+    /// The interface is up again.
+    Up,
+}
+
+/// A queue that frames come from. Used by one thread at a time.
+///
+/// Life: opened (nothing delivered yet), [`start`](Self::start), any number of
+/// [`receive`](Self::receive), [`stop`](Self::stop), `receive` until
+/// [`is_finished`](Self::is_finished), then [`counters`](Self::counters) add up to the packet.
+pub trait RxQueue: Send {
+    /// Begins: the first frame that arrives from now on is delivered.
+    fn start(&mut self) -> Result<()>;
+
+    /// Replaces the content of `batch` by what is there, up to 64 frames, and returns how many.
+    /// Never blocks. 0 means nothing now, or the end: see [`is_finished`](Self::is_finished).
+    fn receive(&mut self, batch: &mut Batch) -> Result<usize>;
+
+    /// Sleeps until a frame may be there, at most `timeout`.
+    fn wait(&mut self, timeout: Duration) -> Result<()>;
+
+    /// Ends the input: what arrives from now on is not delivered. What is in the ring still is.
+    fn stop(&mut self) -> Result<()>;
+
+    /// Whether nothing can come any more: stopped and drained, or the end of a file.
+    fn is_finished(&mut self) -> Result<bool>;
+
+    /// The account so far.
+    fn counters(&mut self) -> Result<RxCounters>;
+
+    /// What happened since the last call, oldest first, one at a time.
+    fn next_event(&mut self) -> Option<Event> {
+        None
+    }
+
+    /// How this port is served.
+    fn describe(&self) -> PortDescription;
+}
+
+/// A queue that frames go to. Used by one thread at a time.
+pub trait TxQueue: Send {
+    /// Takes frames from the front of `batch` and returns how many; what did not fit stays in it.
+    /// Never blocks. May leave a recycled, empty memory in `batch`.
+    fn transmit(&mut self, batch: &mut Batch) -> Result<usize>;
+
+    /// Sleeps until frames may be accepted again, at most `timeout`.
+    fn wait(&mut self, timeout: Duration) -> Result<()>;
+
+    /// Makes sure that all accepted frames have left, at most for `timeout`. Returns whether so.
+    fn flush(&mut self, timeout: Duration) -> Result<bool>;
+
+    /// The account so far. After [`flush`](Self::flush) the device's figures are final.
+    fn counters(&mut self) -> Result<TxCounters>;
+
+    /// What happened since the last call, oldest first, one at a time.
+    fn next_event(&mut self) -> Option<Event> {
+        None
+    }
+
+    /// How this port is served.
+    fn describe(&self) -> PortDescription;
+}
+
+impl<Q: RxQueue + ?Sized> RxQueue for Box<Q> {
+    fn start(&mut self) -> Result<()> {
+        (**self).start()
+    }
+    fn receive(&mut self, batch: &mut Batch) -> Result<usize> {
+        (**self).receive(batch)
+    }
+    fn wait(&mut self, timeout: Duration) -> Result<()> {
+        (**self).wait(timeout)
+    }
+    fn stop(&mut self) -> Result<()> {
+        (**self).stop()
+    }
+    fn is_finished(&mut self) -> Result<bool> {
+        (**self).is_finished()
+    }
+    fn counters(&mut self) -> Result<RxCounters> {
+        (**self).counters()
+    }
+    fn next_event(&mut self) -> Option<Event> {
+        (**self).next_event()
+    }
+    fn describe(&self) -> PortDescription {
+        (**self).describe()
+    }
+}
+
+impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
+    fn transmit(&mut self, batch: &mut Batch) -> Result<usize> {
+        (**self).transmit(batch)
+    }
+    fn wait(&mut self, timeout: Duration) -> Result<()> {
+        (**self).wait(timeout)
+    }
+    fn flush(&mut self, timeout: Duration) -> Result<bool> {
+        (**self).flush(timeout)
+    }
+    fn counters(&mut self) -> Result<TxCounters> {
+        (**self).counters()
+    }
+    fn next_event(&mut self) -> Option<Event> {
+        (**self).next_event()
+    }
+    fn describe(&self) -> PortDescription {
+        (**self).describe()
+    }
+}

@@ -1,0 +1,175 @@
+//! One error for captures at rest: what was being done, to which file, and what helps.
+//!
+//! Formats, segments, recorder and queries share this enum, so that a command can map it to one
+//! exit code. Offsets are bytes from the start of the file or stream.
+
+use std::io;
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// A failed action on a capture or on a store of captures.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file could not be opened for reading.
+    #[error("opening {name}: {source}")]
+    Open {
+        /// The file.
+        name: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Reading failed half way.
+    #[error("reading {name} at byte {offset}: {source}")]
+    Read {
+        /// The file or stream.
+        name: String,
+        /// Bytes that had been read before.
+        offset: u64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Writing failed. A reader that went away shows as [`io::ErrorKind::BrokenPipe`] in `source`.
+    #[error("writing {what}: {source}")]
+    Write {
+        /// What was being written.
+        what: String,
+        /// What the kernel said, its kind intact.
+        source: io::Error,
+    },
+    /// The file has no bytes at all.
+    #[error(
+        "{name} is empty (0 bytes), not even a file header; a capture that saw no packet still \
+         has one, so look at the program that wrote it"
+    )]
+    Empty {
+        /// The file or stream.
+        name: String,
+    },
+    /// The first bytes are of no capture format that is read here.
+    #[error(
+        "{name} is not a capture: it begins with {found}; accepted are pcap (magic a1b2c3d4, \
+         a1b23c4d or a1b2cd34 in either byte order) and pcapng (0a0d0d0a)"
+    )]
+    NotACapture {
+        /// The file or stream.
+        name: String,
+        /// The first bytes in hexadecimal, with a guess at what they are.
+        found: String,
+    },
+    /// The file is compressed, which is not undone here.
+    #[error(
+        "{name} is compressed with {compression}; decompress it on the way, as in \
+         `{command} {name} | …`, and read standard input"
+    )]
+    Compressed {
+        /// The file or stream.
+        name: String,
+        /// The compression's usual name.
+        compression: &'static str,
+        /// The program that writes the plain bytes to its standard output.
+        command: &'static str,
+    },
+    /// The file ends inside a record or block; every record before was delivered.
+    #[error(
+        "{name} is cut short: the record at byte {offset} is incomplete; the {packets_before} \
+         packets before it are good"
+    )]
+    Truncated {
+        /// The file or stream.
+        name: String,
+        /// Where the incomplete record or block begins.
+        offset: u64,
+        /// Packets delivered before it.
+        packets_before: u64,
+    },
+    /// Bytes that no writer of this format means; every record before was delivered.
+    #[error(
+        "{name} is corrupt at byte {offset}: {what}; the {packets_before} packets before it are \
+         good"
+    )]
+    Corrupt {
+        /// The file or stream.
+        name: String,
+        /// Where the record or block begins that makes no sense.
+        offset: u64,
+        /// Packets delivered before it.
+        packets_before: u64,
+        /// What was found and what is allowed.
+        what: String,
+    },
+    /// A version or variant of a format that is not read here.
+    #[error("{name} at byte {offset}: {what} is not supported")]
+    Unsupported {
+        /// The file or stream.
+        name: String,
+        /// Where it says so.
+        offset: u64,
+        /// The version or variant.
+        what: String,
+    },
+    /// The kernel or the machine refused; the message names thing, action and remedy.
+    #[error(transparent)]
+    System(#[from] sys::Error),
+    /// A directory cannot be recorded to as it is.
+    #[error("recording to {directory}: {reason}")]
+    Directory {
+        /// The directory.
+        directory: String,
+        /// What is wrong and what helps.
+        reason: String,
+    },
+    /// Another recorder is at work in the directory.
+    #[error(
+        "recording to {directory}: stream {stream} is being recorded there by another process; \
+         choose another directory or stream, or end that process"
+    )]
+    Locked {
+        /// The directory.
+        directory: String,
+        /// The stream, which one recorder at a time may write.
+        stream: u16,
+    },
+    /// The format has no way to hold what was asked to be written.
+    #[error("cannot write {what}")]
+    Unwritable {
+        /// The thing, why it does not fit, and what does.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// The kind of the input or output error underneath, if there is one; a caller that writes to
+    /// a pipe ends quietly on [`io::ErrorKind::BrokenPipe`].
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Open { source, .. } | Self::Read { source, .. } | Self::Write { source, .. } => {
+                Some(source.kind())
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_the_file_the_place_and_what_is_still_good() {
+        let error = StoreError::Truncated { name: "a.pcap".into(), offset: 40, packets_before: 7 };
+        let text = error.to_string();
+        assert!(text.contains("a.pcap") && text.contains("byte 40") && text.contains("7 packets"));
+        assert_eq!(error.io_kind(), None);
+    }
+
+    #[test]
+    fn the_kind_of_an_output_error_survives() {
+        let error = StoreError::Write {
+            what: "a pcapng capture".into(),
+            source: io::ErrorKind::BrokenPipe.into(),
+        };
+        assert_eq!(error.io_kind(), Some(io::ErrorKind::BrokenPipe));
+    }
+}

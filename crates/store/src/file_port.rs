@@ -1,0 +1,375 @@
+//! Captures as ports: `pcap:FILE` to read from or write to, and anything that yields records as a
+//! receiving queue.
+//!
+//! Frames come out of a file in the file's order, as fast as they are asked for; whoever wants
+//! them at their recorded times puts a schedule around the queue. Limit: one link type per queue,
+//! that of the file's first packet; records of another one are counted as filtered, since no
+//! interface could take them.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use port::null::FRAME_BYTES_MAX;
+use port::{
+    Batch, FrameMeta, FrameRef, PortDescription, PortError, RxCounters, RxQueue, TxCounters,
+    TxQueue,
+};
+
+use crate::capture::CaptureReader;
+use crate::error::{Result, StoreError};
+use crate::pcap::{PcapPrecision, PcapWriter};
+use crate::pcapng::PcapngWriter;
+use crate::record::{Interface, LinkType, Record, Section};
+
+/// Slots fit an ordinary Ethernet frame at first and grow with the first longer one.
+const SLOT_BYTES: usize = 1_536;
+
+/// Something that yields captured packets one by one.
+pub trait RecordSource: Send {
+    /// The next packet; `None` at the end.
+    fn next_record(&mut self) -> Result<Option<Record<'_>>>;
+
+    /// Link type of the packets of an interface that a record has named.
+    fn link_type(&self, interface: u32) -> LinkType;
+
+    /// What this is, for messages.
+    fn name(&self) -> String;
+
+    /// How it is read, for people.
+    fn mechanism(&self) -> String;
+}
+
+impl RecordSource for CaptureReader {
+    fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        Self::next_record(self)
+    }
+
+    fn link_type(&self, interface: u32) -> LinkType {
+        let known = self.interfaces().get(interface as usize);
+        known.map_or(LinkType::ETHERNET, |known| known.link_type)
+    }
+
+    fn name(&self) -> String {
+        format!("pcap:{}", Self::name(self))
+    }
+
+    fn mechanism(&self) -> String {
+        format!("{} file", self.format())
+    }
+}
+
+/// A frame that did not fit into the batch before.
+#[derive(Debug)]
+struct Pending {
+    data: Vec<u8>,
+    meta: FrameMeta,
+}
+
+/// A receiving queue over a source of records.
+pub struct RecordRx<S> {
+    source: S,
+    link_type: Option<LinkType>,
+    pending: Option<Pending>,
+    slot_bytes: usize,
+    at_end: bool,
+    stopped: bool,
+    /// The error that ended the source, given out after all frames before it.
+    failure: Option<StoreError>,
+    counters: RxCounters,
+}
+
+/// The receiving queue of a capture file.
+pub type FileRx = RecordRx<CaptureReader>;
+
+impl FileRx {
+    /// Opens a capture file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self::new(CaptureReader::open(path)?))
+    }
+}
+
+impl<S: RecordSource> RecordRx<S> {
+    /// Makes a queue of a source.
+    pub fn new(source: S) -> Self {
+        Self {
+            source,
+            link_type: None,
+            pending: None,
+            slot_bytes: SLOT_BYTES,
+            at_end: false,
+            stopped: false,
+            failure: None,
+            counters: RxCounters::default(),
+        }
+    }
+
+    /// The source.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Moves records into `batch` until it is full or the source ends.
+    fn fill(&mut self, batch: &mut Batch) {
+        while !self.at_end && !batch.is_full() {
+            let record = match self.source.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    self.at_end = true;
+                    return;
+                }
+                Err(failure) => {
+                    self.at_end = true;
+                    self.failure = Some(failure);
+                    return;
+                }
+            };
+            let meta = FrameMeta {
+                time_ns: record.time_ns,
+                time_source: None,
+                checksum_pending: false,
+                wire_length: record.original_length,
+            };
+            let interface = record.interface;
+            let pushed = batch.push(record.data, meta);
+            let rejected = (!pushed).then(|| record.data.to_vec());
+            self.counters.wire_packets += 1;
+            let link_type = self.source.link_type(interface);
+            if link_type != *self.link_type.get_or_insert(link_type) {
+                self.counters.filtered_packets += 1;
+                if pushed {
+                    batch.drop_back();
+                }
+            } else if let Some(data) = rejected {
+                self.slot_bytes = self.slot_bytes.max(data.len());
+                self.pending = Some(Pending { data, meta });
+                return;
+            }
+        }
+    }
+}
+
+impl<S: RecordSource> RxQueue for RecordRx<S> {
+    fn start(&mut self) -> port::Result<()> {
+        Ok(())
+    }
+
+    fn receive(&mut self, batch: &mut Batch) -> port::Result<usize> {
+        batch.clear();
+        if self.stopped {
+            return Ok(0);
+        }
+        batch.reserve(self.slot_bytes);
+        if let Some(pending) = self.pending.take() {
+            // An empty batch whose slots were just made long enough takes any frame.
+            let _ = batch.push(&pending.data, pending.meta);
+        }
+        self.fill(batch);
+        if batch.is_empty()
+            && let Some(failure) = self.failure.take()
+        {
+            return Err(file_error(self.source.name(), failure));
+        }
+        self.counters.delivered_packets += batch.len() as u64;
+        self.counters.delivered_bytes += batch.bytes();
+        Ok(batch.len())
+    }
+
+    fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> port::Result<()> {
+        self.stopped = true;
+        if self.pending.take().is_some() {
+            // It was read and will not be given out: as if it had not been read.
+            self.counters.wire_packets -= 1;
+        }
+        Ok(())
+    }
+
+    fn is_finished(&mut self) -> port::Result<bool> {
+        Ok(self.stopped || (self.at_end && self.pending.is_none() && self.failure.is_none()))
+    }
+
+    fn counters(&mut self) -> port::Result<RxCounters> {
+        let mut counters = self.counters;
+        // A frame on its way from one batch to the next is neither delivered nor lost.
+        counters.wire_packets -= u64::from(self.pending.is_some());
+        Ok(counters)
+    }
+
+    fn describe(&self) -> PortDescription {
+        PortDescription {
+            spec: self.source.name(),
+            mechanism: self.source.mechanism(),
+            frame_bytes_max: FRAME_BYTES_MAX,
+            link_type: self.link_type.unwrap_or_else(|| self.source.link_type(0)).0,
+            speed_bps: None,
+        }
+    }
+}
+
+/// Either format's writer.
+enum Writer {
+    Pcap(PcapWriter<File>),
+    Pcapng(PcapngWriter<File>),
+}
+
+/// The sending queue of a capture file: pcap with ns times if the name ends in `.pcap`, else pcapng.
+pub struct FileTx {
+    name: String,
+    writer: Writer,
+    sent: TxCounters,
+}
+
+impl FileTx {
+    /// Creates the file, replacing one of the same name.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let file = File::create(path)
+            .map_err(|source| StoreError::Write { what: name.clone(), source })?;
+        let mut interface = Interface::new(LinkType::ETHERNET, 0);
+        let writer = if path.extension().is_some_and(|extension| extension == "pcap") {
+            interface.snap_length = FRAME_BYTES_MAX as u32;
+            Writer::Pcap(PcapWriter::with_interface(file, &interface, PcapPrecision::Nanoseconds)?)
+        } else {
+            let section = Section {
+                application: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).into()),
+                ..Section::default()
+            };
+            let mut writer = PcapngWriter::new(file, &section)?;
+            writer.add_interface(&interface)?;
+            Writer::Pcapng(writer)
+        };
+        Ok(Self { name, writer, sent: TxCounters::default() })
+    }
+
+    fn write(&mut self, frame: FrameRef<'_>, now_ns: u64) -> Result<()> {
+        let time_ns = if frame.meta.time_ns == 0 { now_ns } else { frame.meta.time_ns };
+        let mut record = Record::new(time_ns, frame.data);
+        record.original_length = frame.meta.wire_length;
+        match &mut self.writer {
+            Writer::Pcap(writer) => writer.write_record(&record),
+            Writer::Pcapng(writer) => writer.write_record(&record),
+        }
+    }
+}
+
+impl TxQueue for FileTx {
+    fn transmit(&mut self, batch: &mut Batch) -> port::Result<usize> {
+        for frame in batch.frames() {
+            if frame.data.len() > FRAME_BYTES_MAX {
+                return Err(PortError::FrameTooLong {
+                    port: format!("pcap:{}", self.name),
+                    frame_bytes: frame.data.len(),
+                    frame_bytes_max: FRAME_BYTES_MAX,
+                });
+            }
+        }
+        // Frames without a time are made here and now; one reading serves the batch.
+        let now_ns = now_ns();
+        let count = batch.len();
+        for frame in batch.frames() {
+            self.write(frame, now_ns).map_err(|failure| file_error(self.name.clone(), failure))?;
+            self.sent.accepted_packets += 1;
+            self.sent.accepted_bytes += frame.data.len() as u64;
+        }
+        batch.clear();
+        Ok(count)
+    }
+
+    fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self, _timeout: Duration) -> port::Result<bool> {
+        match &mut self.writer {
+            Writer::Pcap(writer) => writer.flush(),
+            Writer::Pcapng(writer) => writer.flush(),
+        }
+        .map_err(|failure| file_error(self.name.clone(), failure))?;
+        Ok(true)
+    }
+
+    fn counters(&mut self) -> port::Result<TxCounters> {
+        Ok(self.sent)
+    }
+
+    fn describe(&self) -> PortDescription {
+        PortDescription {
+            spec: format!("pcap:{}", self.name),
+            mechanism: match self.writer {
+                Writer::Pcap(_) => "pcap file, nanosecond times".into(),
+                Writer::Pcapng(_) => "pcapng file".into(),
+            },
+            frame_bytes_max: FRAME_BYTES_MAX,
+            link_type: 1,
+            speed_bps: None,
+        }
+    }
+}
+
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn file_error(port: String, failure: StoreError) -> PortError {
+    PortError::File { port, source: Box::new(failure) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use port::conformance::{self, Medium};
+
+    struct CaptureFile {
+        directory: tempfile::TempDir,
+        name: &'static str,
+    }
+
+    impl Medium for CaptureFile {
+        fn open_tx(&mut self) -> port::Result<Box<dyn TxQueue>> {
+            Ok(Box::new(FileTx::create(self.directory.path().join(self.name)).unwrap()))
+        }
+        fn open_rx(&mut self) -> port::Result<Box<dyn RxQueue>> {
+            Ok(Box::new(FileRx::open(self.directory.path().join(self.name)).unwrap()))
+        }
+        fn is_sequential(&self) -> bool {
+            true
+        }
+        fn frame_bytes_max(&self) -> usize {
+            FRAME_BYTES_MAX
+        }
+    }
+
+    #[test]
+    fn capture_files_conform() {
+        for name in ["frames.pcap", "frames.pcapng"] {
+            conformance::check(|| CaptureFile { directory: tempfile::tempdir().unwrap(), name });
+        }
+    }
+
+    #[test]
+    fn frames_before_a_cut_come_first_then_the_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cut.pcapng");
+        let mut tx = FileTx::create(&path).unwrap();
+        let mut batch = Batch::new(60);
+        for _ in 0..10 {
+            assert!(batch.push(&[1; 60], FrameMeta::local(60)));
+        }
+        tx.transmit(&mut batch).unwrap();
+        tx.flush(Duration::ZERO).unwrap();
+        let length = std::fs::metadata(&path).unwrap().len();
+        File::options().write(true).open(&path).unwrap().set_len(length - 5).unwrap();
+        let mut rx = FileRx::open(&path).unwrap();
+        assert_eq!(rx.receive(&mut batch).unwrap(), 9);
+        assert!(!rx.is_finished().unwrap());
+        let error = rx.receive(&mut batch).unwrap_err().to_string();
+        assert!(error.contains("cut short") && error.contains("9 packets"), "{error}");
+        assert!(rx.is_finished().unwrap());
+    }
+}

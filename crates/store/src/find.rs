@@ -1,0 +1,433 @@
+//! Finds packets in stores and captures, in the order of time.
+//!
+//! A *store* is a directory that a recorder writes or wrote; its segments are pruned by their time
+//! indexes, the chunks that remain are read, checked and searched, and the segment that is being
+//! written takes part with every chunk that is on disk. Other captures are read from front to back
+//! ([`capture_stream`]). The answer is exact: each packet is decided on its bytes
+//! ([`Selection`]), never on an index alone.
+//!
+//! Limits: at most [`BATCHES_MAX`] chunks are in memory at a time (256 MiB and their indexes), plus
+//! 8 MiB for each other capture that is due. In stores the order is that of time, always; other
+//! captures that are out of order by more than their 8 MiB deliver such packets late, and
+//! [`FindReport::late_packets`] counts them. Directories are not searched for captures that are no
+//! segments, nor are their subdirectories.
+
+mod capture_stream;
+mod losses;
+mod segments;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+
+use capture_stream::{BATCHES_AHEAD, CaptureStream};
+use segments::Segment;
+
+pub use losses::{Completeness, LossSpan};
+
+use crate::chunk::CHUNK_BYTES;
+use crate::error::Result;
+use crate::merge::{Batch, Found, Key, Merge};
+use crate::pcapng::block::{BlockHead, ENHANCED_PACKET, MINIMUM_LENGTH};
+use crate::pcapng::ByteOrder;
+use crate::pcapng::packet::PacketHead;
+use crate::record::{Interface, LinkType, Record};
+use crate::scan::SegmentFile;
+use crate::selection::Selection;
+use crate::trailer;
+
+/// Most chunks in memory. Only chunks that overlap in time are held at once; beyond this the one
+/// due last is put back and read again when its time comes.
+const BATCHES_MAX: usize = 256;
+
+/// What was read, found and missing. Counters grow while packets are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FindReport {
+    /// Segments with chunks in the window.
+    pub segments_read: u64,
+    /// Segments without.
+    pub segments_skipped: u64,
+    /// Segments deleted after they were listed.
+    pub segments_vanished: u64,
+    /// Chunks read.
+    pub chunks_read: u64,
+    /// Chunks outside the window, by their trailers.
+    pub chunks_skipped: u64,
+    /// Chunks whose checksum is wrong; their packets are missing.
+    pub chunks_damaged: u64,
+    /// Captures read that are no segments.
+    pub captures_read: u64,
+    /// Bytes read of chunks and captures.
+    pub bytes_read: u64,
+    /// Packets looked at.
+    pub packets_examined: u64,
+    /// Packets delivered.
+    pub packets_found: u64,
+    /// Packets delivered after a packet of a later time.
+    pub late_packets: u64,
+    /// What is known to be missing from the window.
+    pub completeness: Completeness,
+    /// Captures that could not be read to their ends, and damaged chunks, in words; the first 100.
+    pub problems: Vec<String>,
+}
+
+impl FindReport {
+    fn problem(&mut self, text: String) {
+        if self.problems.len() < 100 {
+            self.problems.push(text);
+        }
+    }
+}
+
+/// The interfaces of all sources; equal ones are one.
+#[derive(Debug, Default)]
+struct Interfaces(Vec<Interface>);
+
+impl Interfaces {
+    fn number(&mut self, interface: &Interface) -> u32 {
+        let known = self.0.iter().position(|other| other == interface);
+        known.unwrap_or_else(|| {
+            self.0.push(interface.clone());
+            self.0.len() - 1
+        }) as u32
+    }
+
+    fn link_type(&self, number: u32) -> LinkType {
+        self.0.get(number as usize).map_or(LinkType(u16::MAX), |interface| interface.link_type)
+    }
+}
+
+/// Something that packets come from.
+enum Source {
+    Segment {
+        path: PathBuf,
+        file: Option<SegmentFile>,
+        /// Chunks that are still to be read.
+        remaining: usize,
+        interface: u32,
+    },
+    Capture(CaptureStream),
+}
+
+/// A chunk to be read, or a capture to be begun, when its time comes.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pending {
+    key: Key,
+    offset: u64,
+    /// 0 for a capture.
+    length: u32,
+    /// Found packets that were delivered before the chunk was put back.
+    taken: usize,
+}
+
+/// A search under way.
+pub struct Find {
+    selection: Selection,
+    sources: Vec<Source>,
+    interfaces: Interfaces,
+    pending: BinaryHeap<Reverse<Pending>>,
+    merge: Merge,
+    /// Up to where packets may be taken from the current batch.
+    bound: Key,
+    spare: Vec<Vec<u8>>,
+    latest_ns: u64,
+    report: FindReport,
+}
+
+impl Find {
+    /// Looks at all sources: directories of segments, segment files, captures. Reads time indexes
+    /// and the first packets of captures.
+    ///
+    /// Errors: a path that does not exist or cannot be read, a file that is no capture.
+    pub fn open<P: AsRef<Path>>(paths: &[P], selection: Selection) -> Result<Self> {
+        let mut find = Self {
+            selection,
+            sources: Vec::new(),
+            interfaces: Interfaces::default(),
+            pending: BinaryHeap::new(),
+            merge: Merge::default(),
+            bound: (0, 0, 0),
+            spare: Vec::new(),
+            latest_ns: 0,
+            report: FindReport::default(),
+        };
+        for path in paths {
+            find.add_path(path.as_ref())?;
+        }
+        Ok(find)
+    }
+
+    fn add_path(&mut self, path: &Path) -> Result<()> {
+        let segments = if path.is_dir() {
+            Some(segments::of_directory(path, &self.selection, &mut self.report)?)
+        } else {
+            segments::of_file(path, &self.selection, &mut self.report)?
+        };
+        match segments {
+            Some(segments) => segments.into_iter().for_each(|segment| self.add_segment(segment)),
+            None => {
+                if let Some((stream, time_ns)) = CaptureStream::peek(path)? {
+                    let source = self.sources.len() as u32;
+                    self.sources.push(Source::Capture(stream));
+                    let key = (time_ns, source, 0);
+                    self.pending.push(Reverse(Pending { key, offset: 0, length: 0, taken: 0 }));
+                }
+                self.report.captures_read += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_segment(&mut self, segment: Segment) {
+        let source = self.sources.len() as u32;
+        for chunk in &segment.chunks {
+            self.pending.push(Reverse(Pending {
+                key: (chunk.time_min_ns, source, chunk.sequence),
+                offset: chunk.offset,
+                length: chunk.length,
+                taken: 0,
+            }));
+        }
+        self.sources.push(Source::Segment {
+            path: segment.path,
+            file: segment.file,
+            remaining: segment.chunks.len(),
+            interface: self.interfaces.number(&segment.interface),
+        });
+    }
+
+    /// The interfaces so far, which records point into. Captures may add some with any record: add
+    /// those that are new to a writer before the record.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces.0
+    }
+
+    /// What was read and found so far; complete when there is no further packet.
+    pub fn report(&self) -> &FindReport {
+        &self.report
+    }
+
+    /// The next packet in the order of time, its interface an index into
+    /// [`interfaces`](Self::interfaces); `None` at the end.
+    ///
+    /// Errors: reading failed. Damage and files that end early are no errors: see
+    /// [`FindReport::problems`].
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        let (slot, found) = loop {
+            if let Some(taken) = self.merge.take(self.bound) {
+                break taken;
+            }
+            if !self.choose()? {
+                return Ok(None);
+            }
+        };
+        self.report.packets_found += 1;
+        if found.time_ns < self.latest_ns {
+            self.report.late_packets += 1;
+        }
+        self.latest_ns = self.latest_ns.max(found.time_ns);
+        Ok(self.record(slot, found))
+    }
+
+    #[inline]
+    fn record(&self, slot: usize, found: Found) -> Option<Record<'_>> {
+        let batch = self.merge.batch(slot)?;
+        let block = batch.bytes.get(found.at as usize..)?;
+        let (head, block) = packet_block(block)?;
+        let interface = match self.sources.get(batch.source as usize)? {
+            Source::Segment { interface, .. } => *interface,
+            Source::Capture(_) => head.interface,
+        };
+        Some(Record {
+            time_ns: found.time_ns,
+            data: head.data(block),
+            original_length: head.original_length,
+            interface,
+            flags: head.flags,
+            queue: head.queue,
+            drop_count: head.drop_count,
+        })
+    }
+
+    /// Goes on to the batch that the next packet is in, after reading what may come before.
+    /// `false` if there is none.
+    #[cold]
+    fn choose(&mut self) -> Result<bool> {
+        if let Some(batch) = self.merge.take_finished() {
+            self.recycle(batch);
+        }
+        while let Some(Reverse(next)) = self.pending.peek() {
+            if self.merge.first_key().is_some_and(|first| first < next.key) {
+                break;
+            }
+            if let Some(Reverse(next)) = self.pending.pop() {
+                self.read(&next)?;
+            }
+        }
+        let Some(bound) = self.merge.choose() else {
+            return Ok(false);
+        };
+        self.bound = self.pending.peek().map_or(bound, |Reverse(next)| bound.min(next.key));
+        Ok(true)
+    }
+
+    /// Uses the memory of a finished batch again; a capture's next batch takes its place.
+    fn recycle(&mut self, batch: Batch) {
+        match self.sources.get_mut(batch.source as usize) {
+            Some(Source::Capture(stream)) => {
+                let next = stream.next_batch(
+                    batch.source,
+                    &self.selection,
+                    &mut self.interfaces,
+                    &mut self.report,
+                );
+                if let Some(next) = next {
+                    self.merge.add(next);
+                }
+            }
+            _ => self.spare.push(batch.bytes),
+        }
+    }
+
+    fn read(&mut self, pending: &Pending) -> Result<()> {
+        let (_, source, _) = pending.key;
+        if let Some(Source::Capture(stream)) = self.sources.get_mut(source as usize) {
+            stream.begin()?;
+            for _ in 0..BATCHES_AHEAD {
+                let next = stream.next_batch(
+                    source,
+                    &self.selection,
+                    &mut self.interfaces,
+                    &mut self.report,
+                );
+                let Some(next) = next else { break };
+                self.merge.add(next);
+            }
+            return Ok(());
+        }
+        if self.merge.len() >= BATCHES_MAX {
+            self.put_last_back();
+        }
+        let mut bytes = self.spare.pop().unwrap_or_else(|| vec![0; CHUNK_BYTES]);
+        match self.read_chunk(pending, &mut bytes)? {
+            Some(found) => {
+                let (_, source, number) = pending.key;
+                let mut batch = Batch { bytes, found, taken: 0, source, number };
+                batch.sort();
+                batch.taken = pending.taken;
+                if let Some(empty) = self.merge.add(batch) {
+                    self.spare.push(empty.bytes);
+                }
+            }
+            None => self.spare.push(bytes),
+        }
+        Ok(())
+    }
+
+    /// Puts the chunk back that is due last, to be read again in its time.
+    fn put_last_back(&mut self) {
+        let sources = &self.sources;
+        let of_segment = |batch: &Batch| {
+            matches!(sources.get(batch.source as usize), Some(Source::Segment { .. }))
+        };
+        let Some(batch) = self.merge.take_last(of_segment) else { return };
+        let trailer = trailer::ChunkTrailer::at_end_of(&batch.bytes);
+        if let (Some(next), Some(trailer)) = (batch.found.get(batch.taken), trailer) {
+            let (offset, length) = (trailer.offset, trailer.length);
+            let key = (next.time_ns, batch.source, batch.number);
+            self.pending.push(Reverse(Pending { key, offset, length, taken: batch.taken }));
+            if let Some(Source::Segment { remaining, .. }) =
+                self.sources.get_mut(batch.source as usize)
+            {
+                *remaining += 1;
+            }
+        }
+        self.spare.push(batch.bytes);
+    }
+
+    /// Reads and searches a chunk; `None` if it is damaged or gone.
+    fn read_chunk(&mut self, pending: &Pending, bytes: &mut Vec<u8>) -> Result<Option<Vec<Found>>> {
+        let (_, source, sequence) = pending.key;
+        let Some(Source::Segment { path, file, remaining, interface }) =
+            self.sources.get_mut(source as usize)
+        else {
+            return Ok(None);
+        };
+        if file.is_none() {
+            match SegmentFile::open(path) {
+                Ok(opened) => *file = Some(opened),
+                Err(error) => {
+                    self.report.segments_vanished += 1;
+                    self.report.problem(error.to_string());
+                    return Ok(None);
+                }
+            }
+        }
+        bytes.resize(pending.length as usize, 0);
+        let read = file.as_ref().map_or(Ok(0), |file| file.read(bytes, pending.offset))?;
+        *remaining = remaining.saturating_sub(1);
+        if *remaining == 0 {
+            *file = None;
+        }
+        self.report.chunks_read += 1;
+        self.report.bytes_read += read as u64;
+        match trailer::verify(bytes) {
+            Ok(trailer) if trailer.sequence == sequence && trailer.offset == pending.offset => {
+                let content = bytes.get(..trailer.content_length as usize).unwrap_or_default();
+                let link_type = self.interfaces.link_type(*interface);
+                let capacity = if self.selection.is_time_only() { trailer.packets } else { 0 };
+                let mut found = Vec::with_capacity(capacity as usize);
+                let examined = search(content, link_type, &self.selection, &mut found);
+                if pending.taken == 0 {
+                    self.report.packets_examined += examined;
+                }
+                Ok(Some(found))
+            }
+            _ => {
+                self.report.chunks_damaged += 1;
+                let text = format!(
+                    "{}: the chunk at byte {} is damaged; its packets are missing",
+                    path.display(),
+                    pending.offset
+                );
+                self.report.problem(text);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Where the packets of a chunk lie that are looked for; returns how many were looked at.
+fn search(
+    content: &[u8],
+    link_type: LinkType,
+    selection: &Selection,
+    found: &mut Vec<Found>,
+) -> u64 {
+    let time_only = selection.is_time_only();
+    let mut examined = 0;
+    let mut at = 0;
+    while let Some((head, block)) = content.get(at..).and_then(packet_block) {
+        examined += 1;
+        let time_ns = head.ticks.unwrap_or(0);
+        if selection.holds_time(time_ns)
+            && (time_only || selection.holds_packet(link_type, head.data(block)))
+        {
+            found.push(Found { time_ns, at: at as u32 });
+        }
+        at += block.len();
+    }
+    examined
+}
+
+/// The packet block at the beginning of `bytes`.
+#[inline]
+fn packet_block(bytes: &[u8]) -> Option<(PacketHead, &[u8])> {
+    let head = BlockHead::parse(bytes.first_chunk::<MINIMUM_LENGTH>()?, ByteOrder::Little).ok()?;
+    if head.block_type != ENHANCED_PACKET {
+        return None;
+    }
+    let block = bytes.get(..head.length)?;
+    Some((PacketHead::parse(&head, block).ok()?, block))
+}

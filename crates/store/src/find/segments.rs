@@ -1,0 +1,181 @@
+//! Which segments and chunks of a store may hold what is looked for.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::FindReport;
+use super::losses::Accounts;
+use crate::chunk::CHUNK_BYTES;
+use crate::error::{Result, StoreError};
+use crate::pcapng::block::{INTERFACE_DESCRIPTION, MINIMUM_LENGTH};
+use crate::pcapng::interface::parse_interface;
+use crate::pcapng::{BlockHead, ByteOrder};
+use crate::record::Interface;
+use crate::scan::{Scan, SegmentFile};
+use crate::segment::{self, SegmentEntry};
+use crate::selection::Selection;
+use crate::time_index::{self, TimeIndex};
+use crate::trailer::{self, ALIGNMENT_BYTES, ChunkTrailer};
+
+/// How far a segment that is being written is looked through behind the last chunk found: more
+/// than a recorder has in flight.
+const OPEN_REACH_BYTES: u64 = 64 << 20;
+
+/// A segment that has chunks to be read.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) path: PathBuf,
+    /// Kept from the beginning for one that is being written, since its name will change.
+    pub(super) file: Option<SegmentFile>,
+    pub(super) interface: Interface,
+    /// Chunks that may hold packets of the window.
+    pub(super) chunks: Vec<ChunkTrailer>,
+}
+
+/// The segments of a directory with chunks that touch the window.
+pub(super) fn of_directory(
+    directory: &Path,
+    selection: &Selection,
+    report: &mut FindReport,
+) -> Result<Vec<Segment>> {
+    let mut accounts = Accounts::default();
+    let mut segments = Vec::new();
+    for entry in entries(directory)? {
+        match survey(&entry, selection, &mut accounts, report) {
+            Ok(Some(segment)) => segments.push(segment),
+            Ok(None) => report.segments_skipped += 1,
+            // Sealed or deleted since it was listed.
+            Err(StoreError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                let renamed = entries(directory)?.into_iter().find(|other| {
+                    (other.stream, other.number) == (entry.stream, entry.number)
+                        && other.path != entry.path
+                });
+                match renamed {
+                    Some(sealed) => {
+                        segments.extend(survey(&sealed, selection, &mut accounts, report)?);
+                    }
+                    None => report.segments_vanished += 1,
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    report.segments_read += segments.len() as u64;
+    Ok(segments)
+}
+
+/// A single segment file; `None` if the file is none.
+pub(super) fn of_file(
+    path: &Path,
+    selection: &Selection,
+    report: &mut FindReport,
+) -> Result<Option<Vec<Segment>>> {
+    if header_of(&SegmentFile::open(path)?)?.is_none() {
+        return Ok(None);
+    }
+    let open = path.to_string_lossy().ends_with(segment::OPEN_ENDING);
+    let entry = SegmentEntry { number: 0, stream: 0, open, path: path.to_path_buf() };
+    let found = survey(&entry, selection, &mut Accounts::default(), report)?;
+    match &found {
+        Some(_) => report.segments_read += 1,
+        None => report.segments_skipped += 1,
+    }
+    Ok(Some(found.into_iter().collect()))
+}
+
+/// Listed twice, since a directory that changes under the eyes may show a file that is renamed
+/// under neither name.
+fn entries(directory: &Path) -> Result<Vec<SegmentEntry>> {
+    let mut entries = BTreeMap::new();
+    for entry in segment::list(directory)?.into_iter().chain(segment::list(directory)?) {
+        entries.insert((entry.stream, entry.number, entry.path.clone()), entry);
+    }
+    let mut entries: Vec<SegmentEntry> = entries.into_values().collect();
+    // Of a segment that was sealed between the two, the sealed name is the one that lasts.
+    entries.sort_by_key(|entry| (entry.stream, entry.number, entry.open));
+    entries.dedup_by_key(|entry| (entry.stream, entry.number));
+    Ok(entries)
+}
+
+/// Looks at the time index, or at the trailers; follows the accounts. `None` if nothing in the
+/// segment touches the window.
+fn survey(
+    entry: &SegmentEntry,
+    selection: &Selection,
+    accounts: &mut Accounts,
+    report: &mut FindReport,
+) -> Result<Option<Segment>> {
+    let file = SegmentFile::open(&entry.path)?;
+    if !entry.open
+        && let Some(summary) = time_index::load_summary(&entry.path, &file)?
+    {
+        let latest = accounts.latest(summary.last.session, summary.last.stream);
+        let from = latest.min(summary.time_min_ns);
+        let to = latest.max(summary.time_max_ns).max(summary.last.time_max_ns);
+        // Behind an interruption nobody knows how long packets were missing.
+        if !summary.last.is_filler() && !selection.overlaps(from, to) {
+            accounts.pass_over(&summary.last, to);
+            report.chunks_skipped += u64::from(summary.chunk_count);
+            return Ok(None);
+        }
+    }
+    let index = if entry.open {
+        TimeIndex::collect(Scan::quick(&file, OPEN_REACH_BYTES)?)?
+    } else {
+        TimeIndex::load(&entry.path, &file)?
+    };
+    let mut chunks = Vec::new();
+    for chunk in index.chunks.iter().filter(|chunk| !chunk.is_header()) {
+        accounts.follow(chunk, selection, &mut report.completeness);
+        if chunk.packets > 0 && selection.overlaps(chunk.time_min_ns, chunk.time_max_ns) {
+            chunks.push(*chunk);
+        } else {
+            report.chunks_skipped += 1;
+        }
+    }
+    if chunks.is_empty() {
+        return Ok(None);
+    }
+    let interface = interface_of(&file, index.chunks.first(), chunks.first());
+    let file = entry.open.then_some(file);
+    Ok(Some(Segment { path: entry.path.clone(), file, interface, chunks }))
+}
+
+/// The header chunk of a segment file: it has 4096 bytes or 1 MiB.
+fn header_of(file: &SegmentFile) -> Result<Option<ChunkTrailer>> {
+    for end in [ALIGNMENT_BYTES, CHUNK_BYTES] {
+        let trailer = file.trailer_before(end as u64)?;
+        if let Some(trailer) = trailer.filter(|trailer| trailer.offset == 0) {
+            return Ok(Some(trailer));
+        }
+    }
+    Ok(None)
+}
+
+/// From the header chunk if that is whole, else the little that every trailer says.
+fn interface_of(
+    file: &SegmentFile,
+    header: Option<&ChunkTrailer>,
+    any: Option<&ChunkTrailer>,
+) -> Interface {
+    let described = header.filter(|header| header.is_header()).and_then(|header| {
+        let mut bytes = vec![0; header.length as usize];
+        file.read(&mut bytes, 0).ok()?;
+        trailer::verify(&bytes).ok()?;
+        described_interface(&bytes)
+    });
+    described.unwrap_or_else(|| any.copied().unwrap_or_default().interface())
+}
+
+fn described_interface(mut blocks: &[u8]) -> Option<Interface> {
+    loop {
+        let first = blocks.first_chunk::<MINIMUM_LENGTH>()?;
+        let head = BlockHead::parse(first, ByteOrder::Little).ok()?;
+        let block = blocks.get(..head.length)?;
+        if head.block_type == INTERFACE_DESCRIPTION {
+            return Some(parse_interface(block, head.order).ok()?.0);
+        }
+        blocks = blocks.get(head.length..)?;
+    }
+}

@@ -1,0 +1,39 @@
+//! Captures at rest: reading and writing pcap and pcapng.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod chunk;
+mod error;
+pub mod find;
+pub mod file_port;
+mod input;
+pub mod ledger;
+mod merge;
+mod output;
+pub mod pcap;
+pub mod pcapng;
+pub mod record;
+pub mod recorder;
+pub mod recover;
+pub mod scan;
+pub mod segment;
+pub mod selection;
+pub mod time_index;
+pub mod trailer;
+mod warning;
+
+pub use capture::{CaptureFormat, CaptureReader};
+pub use error::{Result, StoreError};
+pub use find::{Find, FindReport};
+pub use pcap::{PcapPrecision, PcapWriter};
+pub use pcapng::PcapngWriter;
+pub use recorder::{
+    Append, Recorder, RecorderConfig, RecorderCounters, RecorderEvent, RecorderSummary,
+};
+pub use record::{
+    Direction, Interface, InterfaceStatistics, LinkType, MAXIMUM_CAPTURED_LENGTH, PacketFlags,
+    Record, Section, TimeResolution, TimeScale,
+};
+pub use selection::{IpNetwork, Selection};
+pub use warning::{Warning, WarningKind};

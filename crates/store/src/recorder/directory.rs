@@ -1,0 +1,65 @@
+//! The directory of a recording: made, locked, and left in order for what comes.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::Path;
+
+use crate::error::{Result, StoreError};
+use crate::recover::{RecoveryReport, Repair, recover_segment, sync_directory};
+use crate::segment;
+
+/// Makes the directory if need be and takes the lock of `stream` in it, which lasts as long as the
+/// file returned stays open.
+pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
+    let broken = |reason: String| StoreError::Directory {
+        directory: directory.display().to_string(),
+        reason,
+    };
+    fs::create_dir_all(directory).map_err(|error| {
+        broken(format!("making the directory: {error}; choose a path that can be made"))
+    })?;
+    match try_lock(directory, stream) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => {
+            Err(StoreError::Locked { directory: directory.display().to_string(), stream })
+        }
+        Err(error) => Err(broken(format!(
+            "making the lock file in it: {error}; give this user the right to write there"
+        ))),
+    }
+}
+
+/// `None` if somebody else holds it.
+fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
+    let path = directory.join(format!(".s{stream:02}.lock"));
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Recovers unsealed segments: this stream's, whose lock is held, and those of streams that nobody
+/// records at present.
+pub(super) fn recover(directory: &Path, own_stream: u16) -> Result<RecoveryReport> {
+    let mut report = RecoveryReport::default();
+    for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
+        let foreign = entry.stream != own_stream;
+        let lock = if foreign { try_lock(directory, entry.stream).ok().flatten() } else { None };
+        if foreign && lock.is_none() {
+            continue;
+        }
+        report.segments.push(recover_segment(&entry.path, Repair::Seal)?);
+    }
+    if !report.segments.is_empty() {
+        sync_directory(directory)?;
+    }
+    Ok(report)
+}
+
+/// One more than the highest segment number of the stream.
+pub(super) fn next_number(directory: &Path, stream: u16) -> Result<u32> {
+    let entries = segment::list(directory)?;
+    let highest = entries.iter().filter(|entry| entry.stream == stream).map(|e| e.number).max();
+    Ok(highest.map_or(1, |number| number.wrapping_add(1)))
+}

@@ -1,0 +1,16 @@
+//! Kernel and CPU interfaces: the only crate of the workspace with `unsafe`.
+
+pub mod clock;
+pub mod cpu;
+pub mod direct_io;
+pub mod error;
+pub mod ethtool;
+pub mod link;
+pub mod memory;
+pub mod namespace;
+pub mod napi;
+pub mod netlink;
+pub mod packet;
+pub mod veth;
+
+pub use error::{Error, Kind, Result};

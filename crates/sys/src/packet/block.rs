@@ -1,0 +1,116 @@
+//! One filled block of a receive ring, owned until it is dropped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::mapping::Mapping;
+use super::walk::{Descriptor, Limits, Walk, walk};
+
+/// What the reader keeps about each block of the ring.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// A [`Block`] for it exists.
+    held: AtomicBool,
+    /// Room for its descriptors, kept while no [`Block`] holds it. The lock is only ever taken
+    /// by whoever owns the block, so nobody waits.
+    descriptors: Mutex<Vec<Descriptor>>,
+}
+
+impl Slot {
+    /// A slot with room for `frames` descriptors.
+    pub(super) fn with_room_for(frames: usize) -> Self {
+        Self { held: AtomicBool::new(false), descriptors: Mutex::new(Vec::with_capacity(frames)) }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire)
+    }
+}
+
+/// A filled block of a [`PacketRing`](super::PacketRing).
+///
+/// It may move to another thread, be kept while the ring goes on, and outlive the ring; dropping
+/// it gives the block back to the kernel. The kernel fills blocks strictly in order: one that is
+/// kept for long stops the ring as soon as all the others are full.
+#[derive(Debug)]
+pub struct Block {
+    mapping: Arc<Mapping>,
+    index: usize,
+    sequence: u64,
+    descriptors: Vec<Descriptor>,
+}
+
+impl Block {
+    /// Takes the block at `index` if the kernel has filled it and nobody holds it. Gives also
+    /// the number of frames that were malformed.
+    pub(super) fn take(
+        mapping: &Arc<Mapping>,
+        index: usize,
+        limits: Limits,
+    ) -> Option<(Self, Walk)> {
+        let slot = mapping.slot(index)?;
+        if slot.is_held() || !mapping.is_filled(index) {
+            return None;
+        }
+        slot.held.store(true, Ordering::Relaxed);
+        let mut descriptors =
+            std::mem::take(&mut *slot.descriptors.lock().unwrap_or_else(PoisonError::into_inner));
+        descriptors.clear();
+        // SAFETY: the status says that the kernel has handed the block over and writes no more
+        // to it (read with acquire ordering in `is_filled`); only the ring takes blocks, by
+        // `&mut self`, and `held` shows that no `Block` refers to this one. So this is the only
+        // reference into the block, and it ends before the `Block` is made.
+        let memory = unsafe {
+            std::slice::from_raw_parts_mut(mapping.block(index).as_ptr(), mapping.block_bytes())
+        };
+        let found = walk(memory, limits, &mut descriptors);
+        let block =
+            Self { mapping: Arc::clone(mapping), index, sequence: found.sequence, descriptors };
+        Some((block, found))
+    }
+
+    /// The whole block; [`Descriptor::offset`] counts from its first byte.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the block belongs to `self` until its drop, the kernel does not write to it
+        // before that, and nobody makes a mutable reference to it (see `take`). The mapping
+        // lives as long as `self.mapping`.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.mapping.block(self.index).as_ptr(),
+                self.mapping.block_bytes(),
+            )
+        }
+    }
+
+    /// The frames in the order in which they were received.
+    pub fn descriptors(&self) -> &[Descriptor] {
+        &self.descriptors
+    }
+
+    /// The frames and what is known about them.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = (&Descriptor, &[u8])> {
+        let bytes = self.bytes();
+        self.descriptors.iter().map(move |descriptor| {
+            let start = descriptor.offset as usize;
+            // `walk` has checked each descriptor against the block; an empty frame rather than
+            // a panic if that were ever wrong.
+            (descriptor, bytes.get(start..start + descriptor.length as usize).unwrap_or_default())
+        })
+    }
+
+    /// The block's number in the order of filling, from 1.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let Some(slot) = self.mapping.slot(self.index) else { return };
+        *slot.descriptors.lock().unwrap_or_else(PoisonError::into_inner) =
+            std::mem::take(&mut self.descriptors);
+        self.mapping.status(self.index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        // Only now: while the status still said "filled", a free slot would be taken again.
+        slot.held.store(false, Ordering::Release);
+    }
+}
