@@ -18,6 +18,7 @@ use port::{
 
 use crate::capture::CaptureReader;
 use crate::error::{Result, StoreError};
+use crate::find::Find;
 use crate::pcap::{PcapPrecision, PcapWriter};
 use crate::pcapng::PcapngWriter;
 use crate::record::{Interface, LinkType, Record, Section};
@@ -56,6 +57,25 @@ impl RecordSource for CaptureReader {
 
     fn mechanism(&self) -> String {
         format!("{} file", self.format())
+    }
+}
+
+impl RecordSource for Find {
+    fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        Self::next_record(self)
+    }
+
+    fn link_type(&self, interface: u32) -> LinkType {
+        let known = self.interfaces().get(interface as usize);
+        known.map_or(LinkType::ETHERNET, |known| known.link_type)
+    }
+
+    fn name(&self) -> String {
+        "find".into()
+    }
+
+    fn mechanism(&self) -> String {
+        "packets of stores and captures, in order of time".into()
     }
 }
 

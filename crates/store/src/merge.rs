@@ -154,8 +154,7 @@ mod tests {
 
     fn batch(source: u32, number: u64, times: &[u64]) -> Batch {
         let found = times.iter().enumerate();
-        let found =
-            found.map(|(at, time_ns)| Found { time_ns: *time_ns, at: at as u32 }).collect();
+        let found = found.map(|(at, time_ns)| Found { time_ns: *time_ns, at: at as u32 }).collect();
         let mut batch = Batch { bytes: Vec::new(), found, taken: 0, source, number };
         batch.sort();
         batch

@@ -146,8 +146,7 @@ impl Recorder {
         }
         let keeper = Keeper::start(maker, Arc::clone(&status))?;
         let parts = (disk, keeper, Arc::clone(&status));
-        let writer =
-            WriterThread::new((full_out, free_in), parts, first, config.sync_interval);
+        let writer = WriterThread::new((full_out, free_in), parts, first, config.sync_interval);
         let thread = writer_thread::start(writer)?;
         status.set_writer(thread.thread().clone());
         let recorder = Self {
@@ -225,9 +224,11 @@ impl Recorder {
 
     /// The account so far.
     pub fn counters(&self) -> RecorderCounters {
-        let amount = |packets: &std::sync::atomic::AtomicU64, bytes: &std::sync::atomic::AtomicU64| {
-            Amount { packets: packets.load(Ordering::Relaxed), bytes: bytes.load(Ordering::Relaxed) }
-        };
+        let amount =
+            |packets: &std::sync::atomic::AtomicU64, bytes: &std::sync::atomic::AtomicU64| Amount {
+                packets: packets.load(Ordering::Relaxed),
+                bytes: bytes.load(Ordering::Relaxed),
+            };
         let status = &self.status;
         let given_up = amount(&status.given_up_packets, &status.given_up_bytes);
         let stored = self.stored();
@@ -269,14 +270,11 @@ impl Recorder {
 
     /// Idempotent, so that dropping a recorder ends it in the same way.
     fn end(&mut self) -> Vec<SealedSegment> {
-        let Some(thread) = self.thread.take() else {
-            return Vec::new();
-        };
         self.close_chunk();
         self.close_account();
         self.status.finish();
         self.status.wake_writer();
-        thread.join().unwrap_or_default()
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 
     /// Losses since the last chunk go into one without packets.
@@ -285,7 +283,9 @@ impl Recorder {
             return;
         }
         // All buffers may be on their way; while nothing can be written none will come.
-        while !self.status.storage_failed() {
+        while !self.status.storage_failed()
+            && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        {
             if let Ok(buffer) = self.free.pop() {
                 let content = ChunkContent { time_max_ns: now_ns(), ..ChunkContent::default() };
                 self.send((buffer, content));

@@ -306,6 +306,3 @@ fn restored_section() -> Section {
         ..Section::default()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -94,9 +94,11 @@ pub fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
     let mut source =
         File::open(name).map_err(|source| StoreError::Open { name: name.into(), source })?;
-    source
-        .read_exact(&mut id)
-        .map_err(|source| StoreError::Read { name: name.into(), offset: 0, source })?;
+    source.read_exact(&mut id).map_err(|source| StoreError::Read {
+        name: name.into(),
+        offset: 0,
+        source,
+    })?;
     Ok(id)
 }
 

@@ -50,7 +50,9 @@ impl IpNetwork {
 
 /// Why a text is no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("«{text}» is no network; write an address and a prefix length, as 10.0.0.0/8 or 2001:db8::/32")]
+#[error(
+    "«{text}» is no network; write an address and a prefix length, as 10.0.0.0/8 or 2001:db8::/32"
+)]
 pub struct NetworkError {
     text: String,
 }

@@ -11,8 +11,7 @@ use proptest::prelude::*;
 use recording::{Numbers, Packet, append, config, files};
 use store::ledger::InputCounters;
 use store::{
-    Find, FindReport, Interface, LinkType, PcapngWriter, Record, Recorder, Section,
-    Selection,
+    Find, FindReport, Interface, LinkType, PcapngWriter, Record, Recorder, Section, Selection,
 };
 
 /// An Ethernet frame with UDP in IPv4: a few hosts, a few ports, maybe a VLAN.

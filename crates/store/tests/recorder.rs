@@ -107,7 +107,11 @@ fn long_packets_are_cut_where_readers_stop() {
     }
     let path = &files(directory.path(), ".pcapng")[0];
     if has_program("long_packets_are_cut_where_readers_stop", "tshark") {
-        let shown = run("tshark", &["-n", "-r", path.to_str().unwrap(), "-T", "fields", "-e", "frame.len"], true);
+        let shown = run(
+            "tshark",
+            &["-n", "-r", path.to_str().unwrap(), "-T", "fields", "-e", "frame.len"],
+            true,
+        );
         assert_eq!(shown.lines().count(), lengths.len());
     }
 }
@@ -229,7 +233,8 @@ fn a_directory_that_cannot_be_used_is_named() {
 #[test]
 fn both_engines_write_the_same() {
     let sent = random_packets(5, 8000, 1500);
-    for engine in [sys::direct_io::Engine::Auto, sys::direct_io::Engine::PwritePool { threads: 3 }] {
+    for engine in [sys::direct_io::Engine::Auto, sys::direct_io::Engine::PwritePool { threads: 3 }]
+    {
         let directory = tempfile::tempdir().unwrap();
         let mut config = config(directory.path());
         config.engine = engine;

@@ -56,7 +56,8 @@ const TESTS: &[Test] = &[
     ("jumbo_frames_pass", send::jumbo_frames_pass),
     ("sender_says_that_the_interface_is_down", send::sender_says_that_the_interface_is_down),
     ("sender_receives_nothing", send::sender_receives_nothing),
-    ("full_device_is_told_and_nothing_is_lost", send::full_device_is_told_and_nothing_is_lost),
+    ("back_pressure_is_told_and_nothing_is_lost", send::back_pressure_is_told_and_nothing_is_lost),
+    ("both_methods_send_the_same", send::both_methods_send_the_same),
 ];
 
 fn main() -> ExitCode {

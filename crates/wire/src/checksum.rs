@@ -5,7 +5,7 @@
 //! *pseudo header* is the part of the IP header that a transport checksum
 //! covers too.
 //!
-//! Limits: SCTP's CRC32c is not computed; it verifies as `Unverifiable`.
+//! Limits: SCTP's CRC32c is not computed; it verifies as `Absent`.
 
 use crate::bytes::chunk;
 use crate::ip_protocol;
@@ -142,12 +142,11 @@ pub enum ChecksumState {
     Valid,
     /// It does not match.
     Invalid,
-    /// There is none: UDP over IPv4 with checksum 0, or no protocol that has one.
+    /// There is none, or none that can be checked: the packet is not IP, its
+    /// protocol has no checksum or one that is not computed here (SCTP), UDP over
+    /// IPv4 has 0 (RFC 768), bytes are missing (a fragment, a truncated frame),
+    /// lengths contradict each other, or a routing header hides the destination.
     Absent,
-    /// It cannot be known: bytes are missing (a fragment, a truncated frame),
-    /// lengths contradict each other, the final destination is in a routing
-    /// header, or the checksum is of a kind not computed here (SCTP).
-    Unverifiable,
 }
 
 /// Checks the IPv4 header checksum and that of TCP, UDP, ICMP or ICMPv6.
@@ -155,10 +154,10 @@ pub enum ChecksumState {
 /// `Invalid` if one of them is invalid, otherwise what is known of the
 /// transport checksum. `data` is the slice that `headers` was made from.
 pub fn verify(data: &[u8], headers: &Headers) -> ChecksumState {
-    match verify_ipv4_header(data, headers) {
-        ChecksumState::Valid | ChecksumState::Absent => verify_transport(data, headers),
-        other => other,
+    if verify_ipv4_header(data, headers) == ChecksumState::Invalid {
+        return ChecksumState::Invalid;
     }
+    verify_transport(data, headers)
 }
 
 /// Checks the IPv4 header checksum; `Absent` if the packet is not IPv4.
@@ -170,7 +169,7 @@ pub fn verify_ipv4_header(data: &[u8], headers: &Headers) -> ChecksumState {
     let header_bytes = ip.first().map_or(0, |byte| usize::from(byte & 0x0f) * 4);
     match ip.get(..header_bytes) {
         Some(header) if header_bytes >= 20 => state(checksum(header) == 0),
-        _ => ChecksumState::Unverifiable,
+        _ => ChecksumState::Absent,
     }
 }
 
@@ -180,11 +179,11 @@ pub fn verify_transport(data: &[u8], headers: &Headers) -> ChecksumState {
     if headers.marks.intersects(incomplete.union(Marks::ROUTED))
         || headers.fragment != Fragment::None
     {
-        return ChecksumState::Unverifiable;
+        return ChecksumState::Absent;
     }
     match headers.transport {
         Transport::None => ChecksumState::Absent,
-        Transport::Sctp => ChecksumState::Unverifiable,
+        Transport::Sctp => ChecksumState::Absent,
         Transport::Udp => verify_udp(data, headers),
         Transport::Icmp => state(checksum(headers.transport_bytes(data)) == 0),
         Transport::Tcp => {
@@ -201,7 +200,7 @@ pub fn verify_transport(data: &[u8], headers: &Headers) -> ChecksumState {
 fn verify_udp(data: &[u8], headers: &Headers) -> ChecksumState {
     let field = chunk::<2>(data, usize::from(headers.l4_offset) + 6);
     match (field, headers.network) {
-        (None, _) => ChecksumState::Unverifiable,
+        (None, _) => ChecksumState::Absent,
         (Some([0, 0]), Network::Ipv4) => ChecksumState::Absent,
         (Some([0, 0]), _) => ChecksumState::Invalid,
         _ => verify_with_pseudo_header(data, headers, headers.payload_end, ip_protocol::UDP),
@@ -216,7 +215,7 @@ fn verify_with_pseudo_header(
 ) -> ChecksumState {
     let l3 = usize::from(headers.l3_offset);
     let Some(bytes) = data.get(usize::from(headers.l4_offset)..end as usize) else {
-        return ChecksumState::Unverifiable;
+        return ChecksumState::Absent;
     };
     let pseudo = match headers.network {
         Network::Ipv4 => chunk::<8>(data, l3 + 12).map(|addresses| {
@@ -231,7 +230,7 @@ fn verify_with_pseudo_header(
     };
     match pseudo {
         Some(pseudo) => state(pseudo.add_bytes(bytes).checksum() == 0),
-        None => ChecksumState::Unverifiable,
+        None => ChecksumState::Absent,
     }
 }
 

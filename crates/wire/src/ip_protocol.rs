@@ -31,3 +31,13 @@ pub const EXPERIMENT: u8 = 253;
 pub const fn is_extension(number: u8) -> bool {
     matches!(number, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
+
+/// Length in bytes of the extension header `number` whose length field is `length`.
+#[inline(always)]
+pub(crate) const fn extension_bytes(number: u8, length: u8) -> usize {
+    match number {
+        FRAGMENT => 8,
+        AUTHENTICATION => (length as usize + 2) * 4,
+        _ => (length as usize + 1) * 8,
+    }
+}

@@ -13,9 +13,11 @@ mod headers;
 #[cfg(test)]
 mod tests;
 
-pub use headers::{Fragment, Headers, Marks, Network, Transport};
+pub use headers::{Fragment, Headers, Marks, Network, Transport, VlanTag};
 
 use crate::bytes::{chunk, u16_at};
+use crate::ethernet::ETHERNET_BYTES;
+use crate::ipv6::IPV6_BYTES;
 use crate::{ethertype, ip_protocol};
 
 /// Most VLAN tags that are followed.
@@ -24,9 +26,6 @@ pub const VLAN_TAGS_MAX: usize = 4;
 pub const MPLS_LABELS_MAX: usize = 8;
 /// Most IPv6 extension headers that are followed.
 pub const EXTENSION_HEADERS_MAX: usize = 8;
-
-const ETHERNET_BYTES: usize = 14;
-const IPV6_BYTES: usize = 40;
 
 /// Finds the headers of an Ethernet frame without FCS.
 ///
@@ -93,15 +92,18 @@ fn vlan_tags(frame: &[u8], headers: &mut Headers) -> Option<usize> {
     let mut at = ETHERNET_BYTES;
     while is_vlan(headers.ethertype) {
         headers.start_l3(at);
-        let Some(slot) = headers.vlan_tags.get_mut(usize::from(headers.vlan_count)) else {
+        let place = usize::from(headers.vlan_count);
+        if place >= VLAN_TAGS_MAX {
             headers.marks.insert(Marks::TOO_DEEP);
             return None;
-        };
+        }
         let Some(tag) = chunk::<4>(frame, at) else {
             headers.marks.insert(Marks::TRUNCATED);
             return None;
         };
-        *slot = u16_at(tag, 0);
+        let tci = u16_at(tag, 0);
+        headers.vlans[place] = VlanTag { tpid: headers.ethertype, tci };
+        headers.vlan_tags[place] = tci;
         headers.vlan_count += 1;
         headers.ethertype = u16_at(tag, 2);
         at += 4;
@@ -194,7 +196,7 @@ fn ipv4_authentication(data: &[u8], at: usize, end: usize, headers: &mut Headers
         headers.cut_short();
         return;
     };
-    let after = at + (usize::from(header[1]) + 2) * 4;
+    let after = at + ip_protocol::extension_bytes(ip_protocol::AUTHENTICATION, header[1]);
     if after > end {
         headers.cut_short();
         return;
@@ -247,11 +249,7 @@ fn ipv6_extensions(data: &[u8], mut at: usize, end: usize, headers: &mut Headers
             headers.cut_short();
             return;
         };
-        let bytes = match headers.ip_protocol {
-            ip_protocol::FRAGMENT => 8,
-            ip_protocol::AUTHENTICATION => (usize::from(header[1]) + 2) * 4,
-            _ => (usize::from(header[1]) + 1) * 8,
-        };
+        let bytes = ip_protocol::extension_bytes(headers.ip_protocol, header[1]);
         if at + bytes > end {
             headers.cut_short();
             return;
@@ -323,7 +321,6 @@ fn tcp(data: &[u8], at: usize, headers: &mut Headers) {
     };
     let header_bytes = usize::from(tcp[12] >> 4) * 4;
     headers.transport = Transport::Tcp;
-    headers.payload_offset = (at + 20) as u16;
     if header_bytes < 20 {
         headers.marks.insert(Marks::MALFORMED);
     } else if at + header_bytes > data.len() {

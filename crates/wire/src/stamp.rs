@@ -117,17 +117,25 @@ pub fn pktgen_bytes(sequence: u32, time_ns: u64) -> [u8; PKTGEN_BYTES] {
     bytes
 }
 
-/// Writes `stamp` at the start of `payload`; whether there was room for it.
+/// Writes a stamp at the start of `into`; whether there was room for it.
+///
+/// `sequence` is cut to 48 bits, for pktgen to 32. pktgen has no `stream`.
 #[inline]
-pub fn write(payload: &mut [u8], stamp: &Stamp) -> bool {
-    match stamp.kind {
+pub fn write(
+    kind: StampKind,
+    into: &mut [u8],
+    stream: u16,
+    sequence: u64,
+    time_ns: u64,
+) -> bool {
+    match kind {
         StampKind::Linerate => {
-            let bytes = linerate_bytes(stamp.stream, stamp.sequence, stamp.time_ns);
-            payload.first_chunk_mut().map(|room| *room = bytes).is_some()
+            let bytes = linerate_bytes(stream, sequence, time_ns);
+            into.first_chunk_mut().map(|room| *room = bytes).is_some()
         }
         StampKind::Pktgen => {
-            let bytes = pktgen_bytes(stamp.sequence as u32, stamp.time_ns);
-            payload.first_chunk_mut().map(|room| *room = bytes).is_some()
+            let bytes = pktgen_bytes(sequence as u32, time_ns);
+            into.first_chunk_mut().map(|room| *room = bytes).is_some()
         }
     }
 }
@@ -166,9 +174,9 @@ mod tests {
     #[test]
     fn writing_needs_room() {
         let stamp = Stamp { kind: StampKind::Pktgen, stream: 0, sequence: 1, time_ns: 5_000 };
-        assert!(!write(&mut [0; PKTGEN_BYTES - 1], &stamp));
+        assert!(!write(StampKind::Pktgen, &mut [0; PKTGEN_BYTES - 1], 0, 1, 5_000));
         let mut room = [0; PKTGEN_BYTES];
-        assert!(write(&mut room, &stamp));
+        assert!(write(StampKind::Pktgen, &mut room, 0, 1, 5_999));
         assert_eq!(read(&room), Some(stamp));
     }
 
@@ -177,7 +185,7 @@ mod tests {
         fn linerate_round_trips(stream: u16, sequence in 0..=SEQUENCE_MAX, time_ns: u64) {
             let stamp = Stamp { kind: StampKind::Linerate, stream, sequence, time_ns };
             let mut room = [0; 32];
-            prop_assert!(write(&mut room, &stamp));
+            prop_assert!(write(stamp.kind, &mut room, stream, sequence, time_ns));
             prop_assert_eq!(read(&room), Some(stamp));
         }
 
@@ -187,7 +195,7 @@ mod tests {
             let sequence = u64::from(sequence);
             let stamp = Stamp { kind: StampKind::Pktgen, stream: 0, sequence, time_ns };
             let mut room = [0; 16];
-            prop_assert!(write(&mut room, &stamp));
+            prop_assert!(write(stamp.kind, &mut room, 7, sequence, time_ns));
             prop_assert_eq!(read(&room), Some(stamp));
         }
     }

@@ -17,9 +17,11 @@
 //! options or fragments.
 
 mod column;
+mod constants;
 mod error;
 mod field;
 mod layout;
+mod place;
 mod range;
 mod sizes;
 mod spec;
@@ -27,7 +29,7 @@ mod stamping;
 
 pub use error::TemplateError;
 pub use field::{Field, FieldError, FieldValue};
-pub use layout::Place;
+pub use place::Place;
 pub use spec::{
     IcmpEchoSpec, Ipv4Spec, Ipv6Spec, MplsSpec, NetworkSpec, PayloadFill, TcpSpec, TemplateSpec,
     TransportSpec, UdpSpec, VlanSpec,
@@ -97,13 +99,7 @@ impl Template {
     /// If a slot is shorter than [`Self::frame_bytes_max`], or the slab has fewer slots
     /// than there are lengths, the frames without room are not made: their length is 0, and
     /// the next call begins with them.
-    pub fn fill(
-        &mut self,
-        slab: &mut [u8],
-        slot_bytes: usize,
-        lengths: &mut [u32],
-        time_ns: u64,
-    ) {
+    pub fn fill(&mut self, slab: &mut [u8], slot_bytes: usize, lengths: &mut [u32], time_ns: u64) {
         let time_sum = match &self.stamping {
             Some(stamping) => stamping.write_time(&mut self.frame, time_ns),
             None => 0,

@@ -216,7 +216,7 @@ impl Demo {
         let file = std::fs::File::create(self.directory.found())
             .with_context(|| format!("creating {}", self.directory.found().display()))?;
         crate::commands::find::copy(&mut find, file)?;
-        story.found_packets = find.report().found_packets;
+        story.found_packets = find.report().packets_found;
         self.output.say(&format!(
             "find --host {host} --port 9: {} of {} packets in {}",
             units::grouped(story.found_packets),

@@ -5,11 +5,10 @@ use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::find::{Find, FindReport};
-use store::record::Section;
+use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{PcapngWriter, StoreError};
 use wire::ip_protocol;
@@ -136,26 +135,24 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         output = output.beside_packets();
     }
     if to_stdout && io::stdout().is_terminal() {
-        return Err(Usage("--write -: standard output is a terminal; send it on, as in | wireshark -k -i -".into()).into());
+        let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
+        return Err(Usage(why.into()).into());
     }
     let selection = args.selection.selection()?;
     let mut find = Find::open(&args.stores, selection)?;
     let outcome = match &args.write {
-        Some(target) if to_stdout => {
-            let _ = target;
-            copy(&mut find, io::stdout().lock())
-        }
+        Some(_) if to_stdout => copy(&mut find, io::stdout().lock()),
         Some(path) => {
-            let file = File::create(path).with_context(|| format!("creating {path}"))?;
+            let file = File::create(path)
+                .map_err(|source| StoreError::Write { what: path.clone(), source })?;
             copy(&mut find, file)
         }
         None => count(&mut find),
     };
-    let report = find.report();
-    let error = outcome.err();
     // A reader that has seen enough ends the search: nothing failed.
-    let error = error.filter(|error| error.io_kind() != Some(io::ErrorKind::BrokenPipe));
-    tell(&output, args, &report, error.as_ref());
+    let error = outcome.err().filter(|why| why.io_kind() != Some(io::ErrorKind::BrokenPipe));
+    let report = find.report();
+    tell(&output, report, error.as_ref());
     match error {
         Some(error) => Err(error.into()),
         None if report.problems.is_empty() => Ok(Exit::Success),
@@ -175,36 +172,107 @@ pub fn copy(find: &mut Find, sink: impl Write) -> Result<(), StoreError> {
         ..Section::default()
     };
     let mut writer = PcapngWriter::new(sink, &section)?;
-    let mut known = Vec::new();
     loop {
-        let Some(mut record) = find.next_record()? else { break };
-        let interface = record.interface as usize;
-        if known.len() <= interface {
-            known.resize(interface + 1, None);
+        add_interfaces(&mut writer, find.interfaces())?;
+        let Some(record) = find.next_record()? else { break };
+        if record.interface < writer.interface_count() {
+            writer.write_record(&record)?;
+            continue;
         }
-        let number = match known[interface] {
-            Some(number) => number,
-            None => {
-                let number = writer.add_interface(&find_interface(&record, interface))?;
-                known[interface] = Some(number);
-                number
-            }
-        };
-        record.interface = number;
-        writer.write_record(&record)?;
+        // The first packet of an interface that a capture describes half way: its description
+        // cannot be asked for while the packet is borrowed.
+        let data = record.data.to_vec();
+        let copy = Record { data: &[], ..record };
+        add_interfaces(&mut writer, find.interfaces())?;
+        writer.write_record(&Record { data: &data, ..copy })?;
     }
     writer.finish()?;
     Ok(())
 }
 
-fn tell(output: &Output, args: &FindArgs, report: &FindReport, error: Option<&StoreError>) {
+fn add_interfaces<W: Write>(
+    writer: &mut PcapngWriter<W>,
+    interfaces: &[Interface],
+) -> Result<(), StoreError> {
+    for interface in interfaces.iter().skip(writer.interface_count() as usize) {
+        writer.add_interface(interface)?;
+    }
+    Ok(())
+}
+
+fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
+    let missing = &report.completeness;
+    let lost: u64 = missing.lost_packets.iter().sum();
     output.object(
         "result",
         json!({
             "verb": "find",
-            "found_packets": report.found_packets,
-            "found_bytes": report.found_bytes,
+            "found_packets": report.packets_found,
+            "examined_packets": report.packets_examined,
+            "read_bytes": report.bytes_read,
+            "segments_read": report.segments_read,
+            "segments_skipped": report.segments_skipped,
+            "chunks_read": report.chunks_read,
+            "chunks_skipped": report.chunks_skipped,
+            "chunks_damaged": report.chunks_damaged,
+            "captures_read": report.captures_read,
+            "late_packets": report.late_packets,
+            "complete": missing.is_complete() && report.problems.is_empty() && error.is_none(),
+            "lost_packets": lost,
+            "unreadable_packets": missing.unreadable_packets,
+            "interruptions": missing.interruptions,
+            "problems": report.problems,
+            "error": error.map(ToString::to_string),
         }),
     );
-    let _: (&FindArgs, Option<&StoreError>, Value) = (args, error, Value::Null);
+    for problem in &report.problems {
+        output.note(&format!("linerate: {problem}"));
+    }
+    if output.is_json() {
+        return;
+    }
+    let completeness = if missing.is_complete() {
+        "nothing is known to be missing".to_owned()
+    } else {
+        format!(
+            "{} packets lost while recording, {} unreadable, {} interruptions in this window",
+            units::grouped(lost),
+            units::grouped(missing.unreadable_packets),
+            units::grouped(missing.interruptions)
+        )
+    };
+    eprintln!(
+        "{} of {} packets found; {completeness}",
+        units::grouped(report.packets_found),
+        units::grouped(report.packets_examined)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reversed_range_is_refused_by_name() {
+        let args = SelectionArgs {
+            from: Some("2026-12-01T10:00:00Z".into()),
+            to: Some("2026-12-01T09:00:00Z".into()),
+            ..SelectionArgs::default()
+        };
+        let error = args.selection().unwrap_err().to_string();
+        assert!(error.contains("is not before"), "{error}");
+    }
+
+    #[test]
+    fn protocols_have_names_and_numbers() {
+        let args = SelectionArgs {
+            proto: vec!["udp".into(), "132".into(), "ARP".into()],
+            ..SelectionArgs::default()
+        };
+        let selection = args.selection().unwrap();
+        assert_eq!(selection.protocols, [17, 132]);
+        assert_eq!(selection.ethertypes, [0x0806]);
+        let args = SelectionArgs { proto: vec!["tpc".into()], ..SelectionArgs::default() };
+        assert!(args.selection().unwrap_err().to_string().contains("expected udp"));
+    }
 }

@@ -115,7 +115,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
     job::tell_events(&output, &description.spec, &worker.events);
     let paced = worker.rx.report();
-    let found = worker.rx.inner().source().report();
+    let found = worker.rx.inner().source().report().clone();
     let counters = worker.rx.counters()?;
     let ledger = Ledger {
         accounts: vec![
@@ -134,7 +134,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "verb": "replay",
             "onto": args.onto.to_string(),
             "plane": "user",
-            "found_packets": found.found_packets,
+            "found_packets": found.packets_found,
             "replayed_packets": transmitted(&ledger),
             "replayed_bytes": counters.delivered_bytes,
             "elapsed_ns": worker.elapsed_ns,

@@ -117,6 +117,16 @@ impl PacketRx {
         }
     }
 
+    /// Whether frames of the current block are still to be delivered. A block without any goes back
+    /// to the kernel here, before the next one is waited for.
+    fn holds_frames(&mut self) -> bool {
+        let holds = self.block.as_ref().is_some_and(|block| self.next < block.descriptors().len());
+        if !holds {
+            self.block = None;
+        }
+        holds
+    }
+
     fn went_down(&mut self) {
         if !self.is_down {
             self.is_down = true;
@@ -168,8 +178,9 @@ impl RxQueue for PacketRx {
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<()> {
-        // The block that was read goes back to the kernel before the next one is waited for.
-        self.block = None;
+        if self.holds_frames() {
+            return Ok(());
+        }
         if self.is_down {
             std::thread::sleep(timeout.min(LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
             if self.looked.elapsed() >= LOOK_AGAIN {
@@ -189,12 +200,7 @@ impl RxQueue for PacketRx {
     }
 
     fn is_finished(&mut self) -> Result<bool> {
-        let has_frames =
-            self.block.as_ref().is_some_and(|block| self.next < block.descriptors().len());
-        if !has_frames {
-            self.block = None;
-        }
-        Ok(self.at_stop.is_some() && !has_frames && self.ring.is_drained())
+        Ok(!self.holds_frames() && self.at_stop.is_some() && self.ring.is_drained())
     }
 
     /// `wire` is what the socket saw plus what the interface says that it lost before the socket.

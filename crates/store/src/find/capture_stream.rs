@@ -37,12 +37,8 @@ impl CaptureStream {
         let Some(time_ns) = reader.next_record()?.map(|record| record.time_ns) else {
             return Ok(None);
         };
-        let stream = Self {
-            path: path.to_path_buf(),
-            reader: None,
-            interfaces: Vec::new(),
-            next_number: 0,
-        };
+        let stream =
+            Self { path: path.to_path_buf(), reader: None, interfaces: Vec::new(), next_number: 0 };
         Ok(Some((stream, time_ns)))
     }
 
@@ -72,13 +68,14 @@ impl CaptureStream {
         let mut used = 0;
         while batch.bytes.len() - used >= BLOCK_BYTES_MAX {
             let before = reader.offset();
-            let read = read_one(reader, &mut self.interfaces, selection, interfaces, |record, id| {
-                let room = batch.bytes.get_mut(used..)?;
-                let length = encode_record(room, id, record.time_ns, record)?;
-                batch.found.push(Found { time_ns: record.time_ns, at: used as u32 });
-                used += length;
-                Some(())
-            });
+            let read =
+                read_one(reader, &mut self.interfaces, selection, interfaces, |record, id| {
+                    let room = batch.bytes.get_mut(used..)?;
+                    let length = encode_record(room, id, record.time_ns, record)?;
+                    batch.found.push(Found { time_ns: record.time_ns, at: used as u32 });
+                    used += length;
+                    Some(())
+                });
             report.bytes_read += reader.offset() - before;
             match read {
                 Ok(true) => report.packets_examined += 1,

@@ -60,55 +60,108 @@ impl Completeness {
     }
 }
 
-/// Follows the accounts of the chunks of one directory, in the order of streams and numbers.
-#[derive(Debug, Default)]
-pub(super) struct Accounts {
-    /// Session and stream, account, latest time so far.
-    before: Option<(u64, u16, Ledger, u64)>,
+/// Where the account of a session stands.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    session: u64,
+    stream: u16,
+    ledger: Ledger,
+    /// Latest packet so far, or the session's beginning.
+    latest_ns: u64,
+    /// Whether the last chunk was a filler: the recorder was interrupted, unless it goes on.
+    interrupted: bool,
 }
 
-impl Accounts {
+/// Follows the accounts of the chunks of one directory, in the order of streams and numbers.
+#[derive(Debug)]
+pub(super) struct Accounts<'s> {
+    selection: &'s Selection,
+    standing: Option<Standing>,
+}
+
+impl<'s> Accounts<'s> {
+    pub(super) fn new(selection: &'s Selection) -> Self {
+        Self { selection, standing: None }
+    }
+
     /// Takes the account of the next chunk that is not a header; tells what was lost before it.
-    pub(super) fn follow(
+    pub(super) fn follow(&mut self, chunk: &ChunkTrailer, completeness: &mut Completeness) {
+        let before = self.enter(chunk, completeness);
+        if chunk.is_filler() {
+            self.standing = Some(Standing { interrupted: true, ..before });
+            return;
+        }
+        let to_ns = chunk.time_max_ns.max(before.latest_ns);
+        let stored_before = chunk.ledger.stored_packets.saturating_sub(u64::from(chunk.packets));
+        self.tell(
+            LossSpan {
+                from_ns: before.latest_ns,
+                to_ns,
+                lost_packets: chunk.ledger.lost_since(&before.ledger),
+                unreadable_packets: stored_before.saturating_sub(before.ledger.stored_packets),
+                interrupted: false,
+            },
+            completeness,
+        );
+        self.standing =
+            Some(Standing { ledger: chunk.ledger, latest_ns: to_ns, interrupted: false, ..before });
+    }
+
+    /// Passes over a segment none of whose losses touch the window.
+    pub(super) fn pass_over(
         &mut self,
-        chunk: &ChunkTrailer,
-        selection: &Selection,
+        last: &ChunkTrailer,
+        time_max_ns: u64,
         completeness: &mut Completeness,
     ) {
-        let (session, stream) = (chunk.session, chunk.stream);
-        let (earlier, from_ns) = match self.before {
-            Some((s, t, ledger, latest)) if (s, t) == (session, stream) => (ledger, latest),
-            _ => (Ledger::default(), session),
-        };
-        let to_ns = if chunk.is_filler() { u64::MAX } else { chunk.time_max_ns.max(from_ns) };
-        let stored_before = chunk.ledger.stored_packets.saturating_sub(u64::from(chunk.packets));
-        let span = LossSpan {
-            from_ns,
-            to_ns,
-            lost_packets: chunk.ledger.lost_since(&earlier),
-            unreadable_packets: stored_before.saturating_sub(earlier.stored_packets),
-            interrupted: chunk.is_filler(),
-        };
-        let counts = span.lost_packets.iter().any(|lost| *lost > 0)
-            || span.unreadable_packets > 0
-            || span.interrupted;
-        if counts && selection.overlaps(span.from_ns, span.to_ns) {
-            completeness.add(span);
+        let before = self.enter(last, completeness);
+        let (ledger, latest_ns) = (last.ledger, time_max_ns);
+        self.standing = Some(Standing { ledger, latest_ns, interrupted: false, ..before });
+    }
+
+    /// Latest time before the next chunk of this session and stream.
+    pub(super) fn latest_ns(&self, session: u64, stream: u16) -> u64 {
+        let known = self.standing.filter(|now| (now.session, now.stream) == (session, stream));
+        known.map_or(session, |standing| standing.latest_ns)
+    }
+
+    /// The end of the directory: what was interrupted then never went on.
+    pub(super) fn end(mut self, completeness: &mut Completeness) {
+        if let Some(before) = self.standing.take() {
+            self.tell_interruption(&before, u64::MAX, completeness);
         }
-        let latest = if chunk.is_filler() { from_ns } else { to_ns };
-        self.before = Some((session, stream, chunk.ledger, latest));
     }
 
-    /// Passes over a segment whose last chunk is `last`, none of whose losses touch the window.
-    pub(super) fn pass_over(&mut self, last: &ChunkTrailer, time_max_ns: u64) {
-        self.before = Some((last.session, last.stream, last.ledger, time_max_ns));
+    /// Where the account of the chunk's session stands before it. An interruption of the session
+    /// before lasted at most until this one began.
+    fn enter(&mut self, chunk: &ChunkTrailer, completeness: &mut Completeness) -> Standing {
+        let (session, stream) = (chunk.session, chunk.stream);
+        if let Some(before) = self.standing.take() {
+            if (before.session, before.stream) == (session, stream) {
+                return before;
+            }
+            let until = if before.stream == stream { session } else { u64::MAX };
+            self.tell_interruption(&before, until, completeness);
+        }
+        let ledger = Ledger::default();
+        Standing { session, stream, ledger, latest_ns: session, interrupted: false }
     }
 
-    /// Latest time before a segment of this session and stream.
-    pub(super) fn latest(&self, session: u64, stream: u16) -> u64 {
-        match self.before {
-            Some((s, t, _, latest)) if (s, t) == (session, stream) => latest,
-            _ => session,
+    fn tell_interruption(&self, before: &Standing, until: u64, completeness: &mut Completeness) {
+        let span = LossSpan {
+            from_ns: before.latest_ns,
+            to_ns: until.max(before.latest_ns),
+            lost_packets: [0; LOSS_SLOTS],
+            unreadable_packets: 0,
+            interrupted: before.interrupted,
+        };
+        self.tell(span, completeness);
+    }
+
+    fn tell(&self, span: LossSpan, completeness: &mut Completeness) {
+        let lost = span.lost_packets.iter().any(|lost| *lost > 0) || span.unreadable_packets > 0;
+        if (lost || span.interrupted) && self.selection.overlaps(span.from_ns, span.to_ns) {
+            completeness.add(span);
         }
     }
 }
@@ -126,10 +179,12 @@ mod tests {
 
     fn follow(from: u64, to: u64, chunks: &[ChunkTrailer]) -> Completeness {
         let mut completeness = Completeness::default();
-        let mut accounts = Accounts::default();
+        let selection = Selection::between(from, to);
+        let mut accounts = Accounts::new(&selection);
         for chunk in chunks {
-            accounts.follow(chunk, &Selection::between(from, to), &mut completeness);
+            accounts.follow(chunk, &mut completeness);
         }
+        accounts.end(&mut completeness);
         completeness
     }
 
@@ -151,6 +206,21 @@ mod tests {
         let cut = [chunk(100, 10, 10, 0), filler];
         assert_eq!(follow(200, 400, &cut).interruptions, 1);
         assert!(follow(0, 90, &cut).is_complete());
+    }
+
+    #[test]
+    fn an_interruption_lasts_until_the_next_session() {
+        let mut filler = chunk(0, 0, 10, 0);
+        filler.flags = crate::trailer::FLAG_FILLER;
+        let mut next = chunk(900, 10, 10, 0);
+        next.session = 800;
+        let cut = [chunk(100, 10, 10, 0), filler, next];
+        assert_eq!(follow(200, 300, &cut).spans[0].to_ns, 800);
+        assert!(follow(801, 1000, &cut).is_complete());
+        // A hole in a session that goes on is told by its packets.
+        let hole = [chunk(100, 10, 10, 0), filler, chunk(300, 10, 35, 0)];
+        let told = follow(0, 400, &hole);
+        assert_eq!((told.interruptions, told.unreadable_packets), (0, 15));
     }
 
     #[test]

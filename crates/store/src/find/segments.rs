@@ -39,7 +39,7 @@ pub(super) fn of_directory(
     selection: &Selection,
     report: &mut FindReport,
 ) -> Result<Vec<Segment>> {
-    let mut accounts = Accounts::default();
+    let mut accounts = Accounts::new(selection);
     let mut segments = Vec::new();
     for entry in entries(directory)? {
         match survey(&entry, selection, &mut accounts, report) {
@@ -61,6 +61,7 @@ pub(super) fn of_directory(
             Err(error) => return Err(error),
         }
     }
+    accounts.end(&mut report.completeness);
     report.segments_read += segments.len() as u64;
     Ok(segments)
 }
@@ -76,7 +77,9 @@ pub(super) fn of_file(
     }
     let open = path.to_string_lossy().ends_with(segment::OPEN_ENDING);
     let entry = SegmentEntry { number: 0, stream: 0, open, path: path.to_path_buf() };
-    let found = survey(&entry, selection, &mut Accounts::default(), report)?;
+    let mut accounts = Accounts::new(selection);
+    let found = survey(&entry, selection, &mut accounts, report)?;
+    accounts.end(&mut report.completeness);
     match &found {
         Some(_) => report.segments_read += 1,
         None => report.segments_skipped += 1,
@@ -103,19 +106,19 @@ fn entries(directory: &Path) -> Result<Vec<SegmentEntry>> {
 fn survey(
     entry: &SegmentEntry,
     selection: &Selection,
-    accounts: &mut Accounts,
+    accounts: &mut Accounts<'_>,
     report: &mut FindReport,
 ) -> Result<Option<Segment>> {
     let file = SegmentFile::open(&entry.path)?;
     if !entry.open
         && let Some(summary) = time_index::load_summary(&entry.path, &file)?
     {
-        let latest = accounts.latest(summary.last.session, summary.last.stream);
+        let latest = accounts.latest_ns(summary.last.session, summary.last.stream);
         let from = latest.min(summary.time_min_ns);
         let to = latest.max(summary.time_max_ns).max(summary.last.time_max_ns);
         // Behind an interruption nobody knows how long packets were missing.
         if !summary.last.is_filler() && !selection.overlaps(from, to) {
-            accounts.pass_over(&summary.last, to);
+            accounts.pass_over(&summary.last, to, &mut report.completeness);
             report.chunks_skipped += u64::from(summary.chunk_count);
             return Ok(None);
         }
@@ -127,7 +130,7 @@ fn survey(
     };
     let mut chunks = Vec::new();
     for chunk in index.chunks.iter().filter(|chunk| !chunk.is_header()) {
-        accounts.follow(chunk, selection, &mut report.completeness);
+        accounts.follow(chunk, &mut report.completeness);
         if chunk.packets > 0 && selection.overlaps(chunk.time_min_ns, chunk.time_max_ns) {
             chunks.push(*chunk);
         } else {

@@ -65,8 +65,7 @@ impl RecorderConfig {
         self.interface.time_offset_s = 0;
         let limit = MAXIMUM_CAPTURED_LENGTH;
         let snap_length = self.interface.snap_length;
-        self.interface.snap_length =
-            if snap_length == 0 { limit } else { snap_length.min(limit) };
+        self.interface.snap_length = if snap_length == 0 { limit } else { snap_length.min(limit) };
         self.section.application.get_or_insert_with(|| APPLICATION.into());
         self
     }

@@ -19,9 +19,7 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
     })?;
     match try_lock(directory, stream) {
         Ok(Some(lock)) => Ok(lock),
-        Ok(None) => {
-            Err(StoreError::Locked { directory: directory.display().to_string(), stream })
-        }
+        Ok(None) => Err(StoreError::Locked { directory: directory.display().to_string(), stream }),
         Err(error) => Err(broken(format!(
             "making the lock file in it: {error}; give this user the right to write there"
         ))),

@@ -139,6 +139,7 @@ impl Maker {
         };
         file.file().write_all_at(bytes, 0).map_err(failed)?;
         file.sync_data()?;
+        sync_directory(&self.config.directory)?;
         Ok(Prepared { file: Arc::new(file), facts, header, capacity })
     }
 }

@@ -164,10 +164,7 @@ mod tests {
         let events = status.take_events();
         assert_eq!(
             events,
-            [
-                RecorderEvent::StorageFailed { reason: "full".into() },
-                RecorderEvent::StorageResumed
-            ]
+            [RecorderEvent::StorageFailed { reason: "full".into() }, RecorderEvent::StorageResumed]
         );
         assert!(status.take_events().is_empty());
     }

@@ -193,3 +193,6 @@ impl Writing {
         (ended, again, lost)
     }
 }
+
+#[cfg(test)]
+mod tests;

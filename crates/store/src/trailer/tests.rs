@@ -11,7 +11,11 @@ fn trailer() -> ChunkTrailer {
         time_max_ns: 1 << 40,
         session: 1,
         interface_name: *b"eth0\0\0\0\0\0\0\0\0\0\0\0\0",
-        ledger: Ledger { stored_packets: 9, lost_packets: [1, 2, 3, 4, 5, 6, 7, 8], ..Ledger::default() },
+        ledger: Ledger {
+            stored_packets: 9,
+            lost_packets: [1, 2, 3, 4, 5, 6, 7, 8],
+            ..Ledger::default()
+        },
         ..ChunkTrailer::default()
     }
 }

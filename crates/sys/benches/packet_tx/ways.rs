@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use io_uring::{IoUring, opcode, types};
-use sys::packet::{Sender, SenderConfig};
+use sys::packet::{Method, Sender, SenderConfig};
 
 const BATCH: usize = 64;
 
@@ -21,8 +21,9 @@ pub trait Way {
 pub fn all(interface: &str, frame: &[u8]) -> Vec<Box<dyn Way>> {
     let frame = frame.to_vec();
     vec![
-        Box::new(Ours::open(interface, true, "Sender", &frame)),
-        Box::new(Ours::open(interface, false, "Sender, with queueing discipline", &frame)),
+        Box::new(Ours::open(interface, Method::Ring, true, "Sender by ring", &frame)),
+        Box::new(Ours::open(interface, Method::Ring, false, "the same, through the qdisc", &frame)),
+        Box::new(Ours::open(interface, Method::Messages, true, "Sender by sendmmsg", &frame)),
         Box::new(SendEach { socket: socket(interface), frame: frame.clone() }),
         Box::new(TransmitRing::open(interface, &frame)),
         Box::new(Uring::open(interface, &frame)),
@@ -36,8 +37,14 @@ struct Ours {
 }
 
 impl Ours {
-    fn open(interface: &str, qdisc_bypass: bool, name: &'static str, frame: &[u8]) -> Self {
-        let config = SenderConfig { qdisc_bypass, ..SenderConfig::new(interface) };
+    fn open(
+        interface: &str,
+        method: Method,
+        qdisc_bypass: bool,
+        name: &'static str,
+        frame: &[u8],
+    ) -> Self {
+        let config = SenderConfig { method, qdisc_bypass, ..SenderConfig::new(interface) };
         Self { sender: Sender::open(&config).unwrap(), frame: frame.to_vec(), name }
     }
 }
@@ -138,7 +145,7 @@ impl TransmitRing {
 
 impl Way for TransmitRing {
     fn name(&self) -> &'static str {
-        "TPACKET_V2 transmit ring"
+        "plain transmit ring (as trafgen)"
     }
 
     fn send_batch(&mut self) {

@@ -1,29 +1,40 @@
 //! Sending batches of frames through a packet socket.
 
+mod messages;
+mod transmit_ring;
+
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
+use rustix::net::SendFlags;
 
+use self::messages::Messages;
+use self::transmit_ring::TransmitRing;
 use super::interface::Interface;
 use super::socket::{self, set_option};
-use crate::{Error, Result};
+use crate::{Error, Kind, Result};
 
 /// Most frames that one call of [`Sender::send`] takes.
 pub const BATCH_FRAMES: usize = 64;
 const ETHERNET_HEADER_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
+/// No Ethernet interface can have less (`ETH_MIN_MTU` of linux/if_ether.h).
+const MTU_BYTES_MIN: usize = 68;
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 
-/// The system interface that frames are sent by.
+/// How frames are handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Method {
-    /// The fastest that was measured: [`Method::Mmsg`].
+    /// The faster one where it can be had: [`Method::Ring`], else [`Method::Messages`].
     #[default]
     Auto,
-    /// `sendmmsg(2)`.
-    Mmsg,
+    /// Through a transmit ring, copied by the kernel in one piece (`PACKET_TX_RING` with
+    /// `PACKET_VNET_HDR`): 1.15 to 1.8 times as fast as the other on a veth pair.
+    Ring,
+    /// By `sendmmsg(2)`: needs no memory that is shared with the kernel.
+    Messages,
 }
 
 /// How to open a [`Sender`].
@@ -76,6 +87,8 @@ pub struct SendOutcome {
 /// Sends frames on one interface.
 #[derive(Debug)]
 pub struct Sender {
+    /// Before the socket: the ring is unmapped before the socket is closed.
+    ring: Option<TransmitRing>,
     socket: OwnedFd,
     name: String,
     mtu_bytes: usize,
@@ -84,12 +97,24 @@ pub struct Sender {
 impl Sender {
     /// Opens a socket that only sends: it receives nothing.
     ///
-    /// Errors: [`crate::Kind::NotFound`] without such an interface, [`crate::Kind::Down`] when it is down,
-    /// [`crate::Kind::Permission`] without CAP_NET_RAW in the network namespace.
+    /// Errors: [`Kind::NotFound`] without such an interface, [`Kind::Down`] when
+    /// it is down, [`Kind::Permission`] without CAP_NET_RAW in the network namespace.
     pub fn open(config: &SenderConfig) -> Result<Self> {
+        match config.method {
+            Method::Ring => Self::open_with(config, true),
+            Method::Messages => Self::open_with(config, false),
+            Method::Auto => Self::open_with(config, true).or_else(|error| match error.kind() {
+                Kind::NotFound | Kind::Down | Kind::Permission => Err(error),
+                _ => Self::open_with(config, false),
+            }),
+        }
+    }
+
+    fn open_with(config: &SenderConfig, ring: bool) -> Result<Self> {
         let socket = socket::open(&config.interface)?;
         let fd = socket.as_fd();
         let interface = Interface::look_up_running(fd, &config.interface)?;
+        let mtu_bytes = interface.mtu_bytes as usize;
         if config.qdisc_bypass {
             set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1, || {
                 format!("bypassing the queueing discipline of {}", config.interface)
@@ -98,55 +123,124 @@ impl Sender {
         if config.socket_buffer_bytes > 0 {
             set_buffer(fd, config)?;
         }
+        let longest = mtu_bytes + ETHERNET_HEADER_BYTES + TAG_BYTES;
+        let ring =
+            if ring { Some(TransmitRing::new(&socket, longest, &config.interface)?) } else { None };
         socket::bind(fd, interface.index, 0, &config.interface)?;
-        Ok(Self { socket, name: config.interface.clone(), mtu_bytes: interface.mtu_bytes as usize })
+        Ok(Self { ring, socket, name: config.interface.clone(), mtu_bytes })
     }
 
     /// Hands up to [`BATCH_FRAMES`] frames to the kernel, in order, without waiting; frames
     /// beyond that number are left in the iterator.
     ///
     /// A frame is given whole, from the destination address on, without FCS. Fails with
-    /// [`crate::Kind::Invalid`], and sends nothing of the batch, when a frame is longer than the MTU
-    /// allows or shorter than an Ethernet header. Other errors leave open how many were sent.
+    /// [`Kind::Invalid`], and sends nothing of the batch, when a frame is longer than the
+    /// MTU allows or shorter than an Ethernet header. Other errors leave open how many were sent.
     pub fn send<'a>(&mut self, frames: impl IntoIterator<Item = &'a [u8]>) -> Result<SendOutcome> {
-        let mut vectors =
-            [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_FRAMES];
-        let mut count = 0;
-        for (vector, frame) in vectors.iter_mut().zip(frames) {
-            self.check_length(frame)?;
-            vector.iov_base = frame.as_ptr().cast_mut().cast();
-            vector.iov_len = frame.len();
-            count += 1;
+        let frames = frames.into_iter().take(BATCH_FRAMES);
+        match self.ring.take() {
+            Some(mut ring) => {
+                let outcome = self.send_by_ring(&mut ring, frames);
+                self.ring = Some(ring);
+                outcome
+            }
+            None => self.send_by_messages(frames),
         }
-        let mut messages = [EMPTY_MESSAGE; BATCH_FRAMES];
-        for (message, vector) in messages.iter_mut().zip(&mut vectors) {
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
+    }
+
+    fn send_by_ring<'a>(
+        &mut self,
+        ring: &mut TransmitRing,
+        frames: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<SendOutcome> {
+        let mut written = 0;
+        let mut full = None;
+        let mut longest: &[u8] = &[];
+        for frame in frames {
+            self.check_length(frame)?;
+            if frame.len() > ring.frame_bytes_max() {
+                return Err(self.grown(frame, ring.frame_bytes_max()));
+            }
+            if !ring.write(written, frame) {
+                full = Some(Blocked::SocketFull);
+                break;
+            }
+            written += 1;
+            if frame.len() > longest.len() {
+                longest = frame;
+            }
+        }
+        if longest.len() > ETHERNET_HEADER_BYTES + MTU_BYTES_MIN {
+            // With virtio headers the kernel leaves this check to us.
+            self.refresh_mtu();
+            self.check_length(longest)?;
+        }
+        ring.hand_over(written);
+        let mut accepted = 0;
+        while accepted < written {
+            let called = rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT);
+            let taken = ring.advance(written - accepted);
+            accepted += taken;
+            let blocked = match called {
+                // Fewer than there were: the next call tells why.
+                Ok(_) if taken > 0 => continue,
+                Ok(_) => Ok(Some(Blocked::SocketFull)),
+                Err(_) if accepted == written => break,
+                Err(errno) => self.classify(errno.into()),
+            };
+            if matches!(blocked, Ok(None)) {
+                continue;
+            }
+            ring.take_back(written - accepted);
+            return Ok(SendOutcome { accepted, blocked: blocked? });
+        }
+        Ok(SendOutcome { accepted, blocked: full })
+    }
+
+    fn send_by_messages<'a>(
+        &mut self,
+        frames: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<SendOutcome> {
+        let mut messages = Messages::new();
+        let mut count = 0;
+        for frame in frames {
+            self.check_length(frame)?;
+            if !messages.push(frame) {
+                break;
+            }
+            count += 1;
         }
         let mut accepted = 0;
         while accepted < count {
-            // SAFETY: the messages from `accepted` to `count` are initialised; each refers to
-            // one vector, and that to a frame borrowed for longer than this call. The kernel
-            // reads the frames and writes only the messages' `msg_len`.
-            let sent = unsafe {
-                libc::sendmmsg(
-                    self.socket.as_raw_fd(),
-                    messages.as_mut_ptr().add(accepted),
-                    (count - accepted) as libc::c_uint,
-                    libc::MSG_DONTWAIT,
-                )
-            };
-            match usize::try_from(sent) {
+            match messages.send(self.socket.as_fd(), accepted) {
                 Ok(0) => break,
                 // Fewer than asked for: the next call tells why.
                 Ok(sent) => accepted += sent,
-                Err(_) => match self.classify(io::Error::last_os_error())? {
+                Err(error) => match self.classify(error)? {
                     None => {}
                     blocked => return Ok(SendOutcome { accepted, blocked }),
                 },
             }
         }
         Ok(SendOutcome { accepted, blocked: None })
+    }
+
+    fn refresh_mtu(&mut self) {
+        if let Ok(interface) = Interface::look_up(self.socket.as_fd(), &self.name) {
+            self.mtu_bytes = interface.mtu_bytes as usize;
+        }
+    }
+
+    /// The error for a frame that the MTU allows by now, but did not when the ring was made.
+    fn grown(&self, frame: &[u8], longest: usize) -> Error {
+        Error::new(
+            format!("sending a frame of {} bytes on {}", frame.len(), self.name),
+            io::Error::from_raw_os_error(libc::EMSGSIZE),
+        )
+        .remedy(format!(
+            "the sender was opened for frames of up to {longest} bytes: open it again after \
+             raising the MTU"
+        ))
     }
 
     /// The reason for which the kernel took no frame; nothing when it should be asked again.
@@ -158,10 +252,9 @@ impl Sender {
             Some(libc::EINTR) => Ok(None),
             Some(libc::EMSGSIZE) => {
                 // Somebody has lowered the MTU since the sender was opened.
-                self.mtu_bytes =
-                    Interface::look_up(self.socket.as_fd(), &self.name)?.mtu_bytes as usize;
+                self.refresh_mtu();
                 Err(Error::new(format!("sending on {}", self.name), error).remedy(format!(
-                    "its MTU is now {} bytes: send shorter frames or run: ip link set {} mtu BYTES",
+                    "the MTU is {} bytes by now: send shorter frames or run: ip link set {} mtu BYTES",
                     self.mtu_bytes, self.name
                 )))
             }
@@ -219,7 +312,7 @@ impl Sender {
 
     /// How frames are handed over, never [`Method::Auto`].
     pub fn method(&self) -> Method {
-        Method::Mmsg
+        if self.ring.is_some() { Method::Ring } else { Method::Messages }
     }
 }
 
@@ -232,16 +325,3 @@ fn set_buffer(fd: BorrowedFd<'_>, config: &SenderConfig) -> Result<()> {
 }
 
 const DRAIN_INTERVAL: Duration = Duration::from_micros(200);
-
-const EMPTY_MESSAGE: libc::mmsghdr = libc::mmsghdr {
-    msg_hdr: libc::msghdr {
-        msg_name: std::ptr::null_mut(),
-        msg_namelen: 0,
-        msg_iov: std::ptr::null_mut(),
-        msg_iovlen: 0,
-        msg_control: std::ptr::null_mut(),
-        msg_controllen: 0,
-        msg_flags: 0,
-    },
-    msg_len: 0,
-};

@@ -1,5 +1,6 @@
-//! What a sender accepts, refuses and reports.
+//! What a sender accepts, refuses and reports, by each method.
 
+use std::process::Command;
 use std::time::Duration;
 
 use sys::link::Links;
@@ -8,67 +9,126 @@ use sys::{Error, Kind};
 
 use super::support::*;
 
+const METHODS: [Method; 2] = [Method::Ring, Method::Messages];
+
+fn open(method: Method) -> Sender {
+    let sender = Sender::open(&SenderConfig { method, ..SenderConfig::new("tx0") }).unwrap();
+    assert_eq!(sender.method(), method);
+    sender
+}
+
 fn refused(sender: &mut Sender, frames: &[Vec<u8>]) -> Error {
     sender.send(frames.iter().map(Vec::as_slice)).unwrap_err()
 }
 
-pub fn frames_longer_than_the_mtu_are_refused_by_name() {
-    let (mut ring, mut sender) = connected();
-    assert_ne!(sender.method(), Method::Auto);
-    let mut tagged = numbered(1, 1518);
-    tagged[12..16].copy_from_slice(&[0x81, 0, 0, 1]);
-    let longest = [numbered(0, 1514), tagged];
-    send_all(&mut sender, &longest);
-
-    let error = refused(&mut sender, &[numbered(2, 60), numbered(3, 1515)]);
-    assert_eq!(error.kind(), Kind::Invalid);
-    let text = error.to_string();
-    for part in ["1515", "1500", "1514", "tx0", "mtu 1501"] {
-        assert!(text.contains(part), "{part} is missing: {text}");
+pub fn both_methods_send_the_same() {
+    plug_cable();
+    let before = transmitted("tx0");
+    let mut ring = PacketRing::open(&quick_ring()).unwrap();
+    ring.start(&[]).unwrap();
+    // More frames than the transmit ring has slots, of all lengths.
+    let frames: Vec<_> = (0..3000).map(|n| numbered(n, 22 + (n as usize * 7) % 1493)).collect();
+    let mut expected = 0;
+    for method in METHODS {
+        let mut sender = open(method);
+        let mut received = Vec::new();
+        for part in frames.chunks(250) {
+            send_all(&mut sender, part);
+            expected += part.len() as u64;
+            received.extend(await_frames(&mut ring, expected));
+        }
+        // Closing after the last batch loses nothing.
+        drop(sender);
+        received.extend(stop_and_collect(&mut ring, expected));
+        ring.start(&[]).unwrap();
+        assert_frames(&received, &frames);
     }
-    assert_eq!(refused(&mut sender, &[vec![0; 13]]).kind(), Kind::Invalid);
-    // The MTU sinks while the sender is open: the kernel refuses, and the message is as clear.
-    Links::current().unwrap().set_mtu("tx0", 1000).unwrap();
-    let text = refused(&mut sender, &[numbered(4, 1514)]).to_string();
-    assert!(text.contains("MTU is now 1000"), "{text}");
-    let text = refused(&mut sender, &[numbered(5, 1015)]).to_string();
-    assert!(text.contains("MTU is 1000"), "{text}");
-    // Of the refused batches nothing was sent.
-    assert_frames(&stop_and_collect(&mut ring, 2), &longest);
+    assert_eq!(transmitted("tx0") - before, expected);
+    assert_eq!(Sender::open(&SenderConfig::new("tx0")).unwrap().method(), Method::Ring);
+}
+
+pub fn frames_longer_than_the_mtu_are_refused_by_name() {
+    for method in METHODS {
+        plug_cable();
+        let mut ring = PacketRing::open(&quick_ring()).unwrap();
+        ring.start(&[]).unwrap();
+        let mut sender = open(method);
+        let mut tagged = numbered(1, 1518);
+        tagged[12..16].copy_from_slice(&[0x81, 0, 0, 1]);
+        let longest = [numbered(0, 1514), tagged];
+        send_all(&mut sender, &longest);
+
+        let error = refused(&mut sender, &[numbered(2, 60), numbered(3, 1515)]);
+        assert_eq!(error.kind(), Kind::Invalid);
+        let text = error.to_string();
+        for part in ["1515", "1500", "1514", "tx0", "mtu 1501"] {
+            assert!(text.contains(part), "{part} is missing: {text}");
+        }
+        assert_eq!(refused(&mut sender, &[vec![0; 13]]).kind(), Kind::Invalid);
+        // The MTU sinks while the sender is open.
+        let mut links = Links::current().unwrap();
+        links.set_mtu("tx0", 1000).unwrap();
+        let error = refused(&mut sender, &[numbered(4, 1514)]);
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert!(error.to_string().contains("MTU is 1000"), "{error}");
+        let error = refused(&mut sender, &[numbered(5, 1015)]);
+        assert!(error.to_string().contains("MTU is 1000"), "{error}");
+        // Of the refused batches nothing was sent.
+        assert_frames(&stop_and_collect(&mut ring, 2), &longest);
+        links.delete("tx0").unwrap();
+    }
 }
 
 pub fn jumbo_frames_pass() {
-    plug_cable();
-    let mut links = Links::current().unwrap();
-    links.set_mtu("tx0", 9000).unwrap();
-    links.set_mtu("rx0", 9000).unwrap();
-    let mut ring = PacketRing::open(&quick_ring()).unwrap();
-    ring.start(&[]).unwrap();
-    let mut sender = Sender::open(&SenderConfig::new("tx0")).unwrap();
-    let frames: Vec<_> =
-        (0..200).map(|number| numbered(number, 9014 - (number as usize % 7))).collect();
-    for part in frames.chunks(20) {
-        send_all(&mut sender, part);
+    for (method, mtu) in [
+        (Method::Ring, 9000),
+        (Method::Messages, 9000),
+        (Method::Ring, 40_000),
+        (Method::Messages, 40_000),
+    ] {
+        plug_cable();
+        let mut links = Links::current().unwrap();
+        links.set_mtu("tx0", mtu).unwrap();
+        links.set_mtu("rx0", mtu).unwrap();
+        let mut ring = PacketRing::open(&quick_ring()).unwrap();
+        ring.start(&[]).unwrap();
+        let mut sender = open(method);
+        let longest = mtu as usize + 14;
+        let frames: Vec<_> = (0..40).map(|n| numbered(n, longest - (n as usize % 7))).collect();
+        for part in frames.chunks(8) {
+            send_all(&mut sender, part);
+        }
+        assert_frames(&stop_and_collect(&mut ring, 40), &frames);
+        assert_exact(&mut ring);
+        // What the MTU allows later may be more than the transmit ring has room for.
+        links.set_mtu("tx0", 65_000).unwrap();
+        let huge = numbered(0, 65_014);
+        assert_eq!(refused(&mut sender, &[huge]).kind(), Kind::Invalid);
+        links.delete("tx0").unwrap();
     }
-    assert_frames(&stop_and_collect(&mut ring, 200), &frames);
-    assert_exact(&mut ring);
 }
 
 pub fn sender_says_that_the_interface_is_down() {
-    let (_ring, mut sender) = connected();
-    let mut links = Links::current().unwrap();
-    links.set_up("tx0", false).unwrap();
-    let frame = numbered(0, 60);
-    let down = SendOutcome { accepted: 0, blocked: Some(Blocked::Down) };
-    assert_eq!(sender.send([frame.as_slice()]).unwrap(), down);
-    assert_eq!(Sender::open(&SenderConfig::new("tx0")).unwrap_err().kind(), Kind::Down);
-    links.set_up("tx0", true).unwrap();
-    let sent = SendOutcome { accepted: 1, blocked: None };
-    assert_eq!(sender.send([frame.as_slice()]).unwrap(), sent);
-    links.delete("tx0").unwrap();
-    assert_eq!(sender.send([frame.as_slice()]).unwrap(), down);
-    assert_eq!(Sender::open(&SenderConfig::new("tx0")).unwrap_err().kind(), Kind::NotFound);
-    assert_eq!(sender.send([]).unwrap(), SendOutcome { accepted: 0, blocked: None });
+    for method in METHODS {
+        plug_cable();
+        let mut sender = open(method);
+        let mut links = Links::current().unwrap();
+        links.set_up("tx0", false).unwrap();
+        let frame = numbered(0, 60);
+        let down = SendOutcome { accepted: 0, blocked: Some(Blocked::Down) };
+        assert_eq!(sender.send([frame.as_slice(); 3]).unwrap(), down);
+        assert_eq!(Sender::open(&SenderConfig::new("tx0")).unwrap_err().kind(), Kind::Down);
+        links.set_up("tx0", true).unwrap();
+        // What was refused is not sent later, unasked for.
+        let before = transmitted("tx0");
+        let sent = SendOutcome { accepted: 1, blocked: None };
+        assert_eq!(sender.send([frame.as_slice()]).unwrap(), sent);
+        assert_eq!(transmitted("tx0") - before, 1);
+        links.delete("tx0").unwrap();
+        assert_eq!(sender.send([frame.as_slice()]).unwrap(), down);
+        assert_eq!(Sender::open(&SenderConfig::new("tx0")).unwrap_err().kind(), Kind::NotFound);
+        assert_eq!(sender.send([]).unwrap(), SendOutcome { accepted: 0, blocked: None });
+    }
 }
 
 pub fn sender_receives_nothing() {
@@ -88,38 +148,73 @@ pub fn sender_receives_nothing() {
     assert_eq!(stop_and_collect(&mut ring, 100).len(), 100);
 }
 
-pub fn full_device_is_told_and_nothing_is_lost() {
-    plug_cable();
-    // A socket buffer for a few frames only, and a queue that holds them back: a token bucket.
-    let shaped = std::process::Command::new("tc")
-        .args(["qdisc", "add", "dev", "tx0", "root", "tbf"])
-        .args(["rate", "8mbit", "burst", "3000", "limit", "1000000"])
-        .output();
-    if !shaped.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED full_device_is_told_and_nothing_is_lost: no tc with tbf: {shaped:?}");
-        return;
+/// Lets at most a megabyte a second out of `tx0`, and holds back up to `limit` bytes.
+fn slow_down(limit: &str) -> Result<(), String> {
+    let shaping = ["qdisc", "add", "dev", "tx0", "root", "tbf", "rate", "8mbit", "burst", "3000"];
+    let output = Command::new("tc").args(shaping).args(["limit", limit]).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Err(format!("tc: {error}")),
     }
-    let mut ring = PacketRing::open(&quick_ring()).unwrap();
-    ring.start(&[]).unwrap();
-    let mut sender = Sender::open(&SenderConfig {
-        qdisc_bypass: false,
-        socket_buffer_bytes: 64 << 10,
-        ..SenderConfig::new("tx0")
-    })
-    .unwrap();
-    let frames: Vec<_> = (0..300).map(|number| numbered(number, 1000)).collect();
+}
+
+/// Sends until the kernel takes no more; gives how many it took and why it stopped.
+fn send_until_blocked(sender: &mut Sender, frames: &[Vec<u8>]) -> (usize, Option<Blocked>) {
     let mut accepted = 0;
-    let mut blocked = None;
-    while accepted < frames.len() && blocked.is_none() {
-        let rest = frames[accepted..].iter().map(Vec::as_slice);
-        let outcome = sender.send(rest).unwrap();
+    loop {
+        let outcome = sender.send(frames[accepted..].iter().map(Vec::as_slice)).unwrap();
         accepted += outcome.accepted;
-        blocked = outcome.blocked;
+        if outcome.blocked.is_some() || accepted == frames.len() {
+            return (accepted, outcome.blocked);
+        }
     }
-    assert_eq!(blocked, Some(Blocked::SocketFull));
-    assert!(!sender.drain(Duration::ZERO).unwrap(), "frames wait in the queue");
-    assert!(sender.wait(PATIENCE).unwrap());
-    assert!(sender.drain(PATIENCE).unwrap());
-    assert_eq!(transmitted("tx0"), accepted as u64);
-    assert_frames(&stop_and_collect(&mut ring, accepted as u64), &frames[..accepted]);
+}
+
+pub fn back_pressure_is_told_and_nothing_is_lost() {
+    // Bytes that the queue holds, the socket's buffer, frames and their length, what is expected.
+    let cases = [
+        ("1000000", 64 << 10, 300, 1000, Blocked::SocketFull),
+        ("1000000", 8 << 20, 1500, 60, Blocked::SocketFull),
+        ("20000", 8 << 20, 300, 1000, Blocked::DeviceFull),
+    ];
+    for method in METHODS {
+        for (limit, socket_buffer_bytes, count, bytes, expected) in cases {
+            if method == Method::Messages && count == 1500 {
+                // Only the transmit ring has slots that run out.
+                continue;
+            }
+            plug_cable();
+            if let Err(reason) = slow_down(limit) {
+                eprintln!("SKIPPED back_pressure_is_told_and_nothing_is_lost: {reason}");
+                return;
+            }
+            let mut ring = PacketRing::open(&quick_ring()).unwrap();
+            ring.start(&[]).unwrap();
+            let config = SenderConfig {
+                method,
+                qdisc_bypass: false,
+                socket_buffer_bytes,
+                ..SenderConfig::new("tx0")
+            };
+            let mut sender = Sender::open(&config).unwrap();
+            let frames: Vec<_> = (0..count).map(|number| numbered(number, bytes)).collect();
+            let (accepted, blocked) = send_until_blocked(&mut sender, &frames);
+            assert_eq!(blocked, Some(expected), "{method:?} {limit} {accepted}");
+            assert!(!sender.drain(Duration::ZERO).unwrap(), "frames wait in the queue");
+            assert!(sender.wait(PATIENCE).unwrap());
+            let received = stop_and_collect(&mut ring, accepted as u64);
+            assert!(sender.drain(PATIENCE).unwrap());
+            assert_eq!(transmitted("tx0"), accepted as u64);
+            assert_frames(&received, &frames[..accepted]);
+            // And on it goes.
+            ring.start(&[]).unwrap();
+            let (more, _) = send_until_blocked(&mut sender, &frames[accepted..][..10]);
+            assert_eq!(more, 10);
+            let rest = stop_and_collect(&mut ring, (accepted + more) as u64);
+            assert_frames(&rest, &frames[accepted..accepted + more]);
+            assert_exact(&mut ring);
+            Links::current().unwrap().delete("tx0").unwrap();
+        }
+    }
 }

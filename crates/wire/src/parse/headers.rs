@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::VLAN_TAGS_MAX;
 use crate::bytes::chunk;
+use crate::ethertype;
 
 /// The network protocol at [`Headers::l3_offset`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,6 +49,35 @@ pub enum Fragment {
     First,
     /// Any fragment after the first: no l4 header.
     Later,
+}
+
+/// A VLAN tag, IEEE 802.1Q clause 9.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct VlanTag {
+    /// Tag protocol identifier: 0x8100, 0x88a8 or 0x9100.
+    pub tpid: u16,
+    /// Tag control information: priority (3 bits), drop eligible (1 bit), id (12 bits).
+    pub tci: u16,
+}
+
+impl VlanTag {
+    /// VLAN id, 0 to 4095.
+    #[inline]
+    pub const fn id(self) -> u16 {
+        self.tci & 0x0fff
+    }
+
+    /// Priority code point, 0 to 7.
+    #[inline]
+    pub const fn priority(self) -> u8 {
+        (self.tci >> 13) as u8
+    }
+
+    /// Drop eligible indicator.
+    #[inline]
+    pub const fn drop_eligible(self) -> bool {
+        self.tci & 0x1000 != 0
+    }
 }
 
 /// What is remarkable about a frame; a set of bits.
@@ -140,6 +170,8 @@ pub struct Headers {
     pub fragment: Fragment,
     /// What is remarkable.
     pub marks: Marks,
+    /// VLAN tags, outermost first.
+    pub vlans: [VlanTag; VLAN_TAGS_MAX],
     /// Tag control information (priority 3 bits, drop eligible 1, id 12),
     /// outermost first.
     pub vlan_tags: [u16; VLAN_TAGS_MAX],
@@ -201,6 +233,12 @@ impl Headers {
         }
     }
 
+    /// The VLAN tags, outermost first.
+    #[inline]
+    pub fn vlans(&self) -> &[VlanTag] {
+        self.vlans.get(..usize::from(self.vlan_count)).unwrap_or_default()
+    }
+
     /// Tag control information of each VLAN tag, outermost first.
     pub fn vlan_tags(&self) -> &[u16] {
         self.vlan_tags.get(..usize::from(self.vlan_count)).unwrap_or_default()
@@ -209,7 +247,41 @@ impl Headers {
     /// VLAN id of the outermost tag.
     #[inline]
     pub fn outer_vlan_id(&self) -> Option<u16> {
-        (self.vlan_count > 0).then_some(self.vlan_tags[0] & 0x0fff)
+        (self.vlan_count > 0).then_some(self.vlans[0].id())
+    }
+
+    /// The EtherType after all VLAN tags (0x8847 and 0x8848 for MPLS); below
+    /// 0x0600 an IEEE 802.3 length, 0 if the Ethernet header is not complete.
+    /// For raw IP that of the IP version.
+    #[inline]
+    pub const fn ethertype(&self) -> u16 {
+        self.ethertype
+    }
+
+    /// How many MPLS labels stand before the network header.
+    #[inline]
+    pub const fn mpls_labels(&self) -> usize {
+        self.mpls_count as usize
+    }
+
+    /// The network protocol whose fixed header is complete.
+    #[inline]
+    pub const fn network(&self) -> Network {
+        self.network
+    }
+
+    /// Start of the ARP, IPv4 or IPv6 header.
+    #[inline]
+    pub fn network_offset(&self) -> Option<usize> {
+        (self.network != Network::None).then_some(usize::from(self.l3_offset))
+    }
+
+    /// End of the IP packet by its own length field, or of the ARP packet, cut
+    /// to the data: Ethernet padding lies behind it. The end of the data where
+    /// there is neither.
+    #[inline]
+    pub const fn network_end(&self) -> usize {
+        self.network_end as usize
     }
 
     /// Whether the network protocol is IPv4 or IPv6.
@@ -218,7 +290,65 @@ impl Headers {
         matches!(self.network, Network::Ipv4 | Network::Ipv6)
     }
 
-    /// Source and destination address in the IP header.
+    /// The IP protocol behind all extension headers that are there; `None`
+    /// without IP. Known for later fragments too.
+    #[inline]
+    pub fn protocol(&self) -> Option<u8> {
+        self.is_ip().then_some(self.ip_protocol)
+    }
+
+    /// The transport protocol whose fixed header is complete.
+    #[inline]
+    pub const fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    /// Start of the header of [`Headers::transport`].
+    #[inline]
+    pub fn transport_offset(&self) -> Option<usize> {
+        (self.transport != Transport::None).then_some(usize::from(self.l4_offset))
+    }
+
+    /// Start of what follows a complete TCP (with its options), UDP, ICMP,
+    /// ICMPv6 or SCTP header; at most [`Headers::network_end`].
+    #[inline]
+    pub fn payload_offset(&self) -> Option<usize> {
+        (self.transport != Transport::None && self.payload_offset > self.l4_offset)
+            .then_some(usize::from(self.payload_offset))
+    }
+
+    /// Whether the packet is a fragment, and which.
+    #[inline]
+    pub const fn fragment(&self) -> Fragment {
+        self.fragment
+    }
+
+    /// Whether bytes are missing that the headers speak of.
+    #[inline]
+    pub const fn is_truncated(&self) -> bool {
+        self.marks.contains(Marks::TRUNCATED)
+    }
+
+    /// Whether a length or version contradicts the bytes around it.
+    #[inline]
+    pub const fn is_malformed(&self) -> bool {
+        self.marks.contains(Marks::MALFORMED)
+    }
+
+    /// Source address of the IP header, or the sender's of ARP for IPv4.
+    #[inline]
+    pub fn source(&self, data: &[u8]) -> Option<IpAddr> {
+        self.addresses(data).map(|(source, _)| source)
+    }
+
+    /// Destination address of the IP header, or the target's of ARP for IPv4.
+    #[inline]
+    pub fn destination(&self, data: &[u8]) -> Option<IpAddr> {
+        self.addresses(data).map(|(_, destination)| destination)
+    }
+
+    /// Source and destination address of the IP header, or sender and target
+    /// protocol address of ARP for IPv4 (RFC 826).
     #[inline]
     pub fn addresses(&self, data: &[u8]) -> Option<(IpAddr, IpAddr)> {
         let l3 = usize::from(self.l3_offset);
@@ -233,7 +363,8 @@ impl Headers {
                 let destination = chunk::<16>(data, l3 + 24)?;
                 Some((Ipv6Addr::from(*source).into(), Ipv6Addr::from(*destination).into()))
             }
-            Network::None | Network::Arp => None,
+            Network::Arp => arp_addresses(data.get(l3..self.network_end())?),
+            Network::None => None,
         }
     }
 
@@ -270,4 +401,18 @@ impl Headers {
     pub fn payload<'a>(&self, data: &'a [u8]) -> &'a [u8] {
         data.get(usize::from(self.payload_offset)..self.payload_end as usize).unwrap_or_default()
     }
+}
+
+/// Sender and target protocol address of an ARP packet for IPv4; its hardware
+/// addresses may be of any length.
+#[cold]
+fn arp_addresses(arp: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    let fixed = arp.first_chunk::<8>()?;
+    if fixed[2..4] != ethertype::IPV4.to_be_bytes() || fixed[5] != 4 {
+        return None;
+    }
+    let hardware_bytes = usize::from(fixed[4]);
+    let sender = chunk::<4>(arp, 8 + hardware_bytes)?;
+    let target = chunk::<4>(arp, 12 + 2 * hardware_bytes)?;
+    Some((Ipv4Addr::from(*sender).into(), Ipv4Addr::from(*target).into()))
 }

@@ -34,7 +34,9 @@ pub(super) enum Values {
     /// Four bytes: the value shifted left, together with constant bits.
     Four { range: NarrowRange, shift: u32, constant: u32 },
     /// Six bytes, never covered.
-    Six { range: WideRange },
+    Six { range: NarrowRange },
+    /// Eight bytes.
+    Eight { range: NarrowRange },
     /// Sixteen bytes.
     Sixteen { range: WideRange },
 }
@@ -51,8 +53,11 @@ impl Column {
     /// See [`NarrowRange::seek`].
     pub fn seek(&mut self, index: u64, advance: u64) {
         match &mut self.values {
-            Values::Two { range, .. } | Values::Four { range, .. } => range.seek(index, advance),
-            Values::Six { range } | Values::Sixteen { range } => range.seek(index, advance),
+            Values::Two { range, .. }
+            | Values::Four { range, .. }
+            | Values::Six { range }
+            | Values::Eight { range } => range.seek(index, advance),
+            Values::Sixteen { range } => range.seek(index, advance),
         }
     }
 
@@ -63,37 +68,37 @@ impl Column {
             Values::Two { range, constant } => {
                 let mut values = [0u32; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
-                for value in &mut values {
-                    *value |= u32::from(*constant);
-                }
+                let constant = u32::from(*constant);
+                values = values.map(|value| value | constant);
                 self.covered.add(sums, &values);
                 slots.write(self.offset, &values, |value| (value as u16).to_be_bytes());
             }
             Values::Four { range, shift, constant } => {
                 let mut values = [0u32; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
-                for value in &mut values {
-                    *value = (*value << *shift) | *constant;
-                }
+                values = values.map(|value| value << *shift | *constant);
                 self.covered.add(sums, &values);
                 slots.write(self.offset, &values, u32::to_be_bytes);
             }
             Values::Six { range } => {
-                let mut values = [0u128; BATCH_FRAMES];
+                let mut values = [0u64; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
                 slots.write(self.offset, &values, |value| {
-                    let [_, _, a, b, c, d, e, f] = (value as u64).to_be_bytes();
+                    let [_, _, a, b, c, d, e, f] = value.to_be_bytes();
                     [a, b, c, d, e, f]
                 });
+            }
+            Values::Eight { range } => {
+                let mut values = [0u64; BATCH_FRAMES];
+                range.next_batch(slots.frames, &mut values);
+                self.covered.add(sums, &values.map(word_sum));
+                slots.write(self.offset, &values, u64::to_be_bytes);
             }
             Values::Sixteen { range } => {
                 let mut values = [0u128; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
-                let mut words = [0u32; BATCH_FRAMES];
-                for (word, value) in words.iter_mut().zip(&values) {
-                    *word = word_sum(*value);
-                }
-                self.covered.add(sums, &words);
+                let halves = |value: u128| word_sum((value >> 64) as u64) + word_sum(value as u64);
+                self.covered.add(sums, &values.map(halves));
                 slots.write(self.offset, &values, u128::to_be_bytes);
             }
         }
@@ -120,14 +125,11 @@ fn add_words(sums: &mut [u32; BATCH_FRAMES], values: &[u32; BATCH_FRAMES]) {
     }
 }
 
-/// Sum of the eight words of `value`, at most 20 bits long.
+/// Sum of the four words of `value`, at most 18 bits long.
 #[inline]
-fn word_sum(value: u128) -> u32 {
-    let halves = |half: u64| {
-        let pairs = (half >> 32) + (half & 0xffff_ffff);
-        (pairs >> 32) as u32 + (pairs as u32 >> 16) + (pairs as u32 & 0xffff)
-    };
-    halves((value >> 64) as u64) + halves(value as u64)
+pub(super) fn word_sum(value: u64) -> u32 {
+    let pairs = (value >> 32) + (value & 0xffff_ffff);
+    (pairs >> 32) as u32 + (pairs as u32 >> 16) + (pairs as u32 & 0xffff)
 }
 
 /// The rooms of a batch's frames.
@@ -215,8 +217,8 @@ mod tests {
 
     #[test]
     fn word_sums() {
-        assert_eq!(word_sum(u128::MAX) % 0xffff, 0);
-        assert_eq!(word_sum(0x0001_0002_0003_0004_0005_0006_0007_0008), 36);
+        assert_eq!(word_sum(u64::MAX) % 0xffff, 0);
+        assert_eq!(word_sum(0x0001_0002_0003_0004), 10);
     }
 
     #[test]

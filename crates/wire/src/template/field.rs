@@ -18,7 +18,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use crate::MacAddress;
+use crate::{MacAddress, random};
 
 /// One field over the frames of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -183,13 +183,38 @@ impl<T: FieldValue> Field<T> {
         match *self {
             Self::Fixed(value) => (value, value),
             Self::Step { first, last, step } => {
-                let span = last.to_number().saturating_sub(first.to_number());
+                let span = distance(first, last);
                 let rest = span.checked_rem(step.into()).unwrap_or(0);
                 (first, T::from_number(first.to_number() + span - rest))
             }
             Self::Random { first, last } => (first, last),
         }
     }
+
+    /// Value of frame `index`, counted from 0. `key` matters for random fields only: that
+    /// of a template's field is [`Place::key`](super::Place::key).
+    pub fn value(&self, key: u64, index: u64) -> T {
+        match *self {
+            Self::Fixed(value) => value,
+            Self::Step { first, last, step } => {
+                let (span, step) = (distance(first, last), u128::from(step.max(1)));
+                let index = match (span / step).checked_add(1) {
+                    Some(count) => u128::from(index) % count,
+                    None => u128::from(index),
+                };
+                T::from_number(first.to_number() + index * step)
+            }
+            Self::Random { first, last } => {
+                let offset = random::at_most_wide(key, index, distance(first, last));
+                T::from_number(first.to_number() + offset)
+            }
+        }
+    }
+}
+
+/// `last` less `first`, 0 if they are in the wrong order.
+pub(super) fn distance<T: FieldValue>(first: T, last: T) -> u128 {
+    last.to_number().saturating_sub(first.to_number())
 }
 
 impl<T> From<T> for Field<T> {
@@ -213,7 +238,9 @@ impl<T: FieldValue> fmt::Display for Field<T> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// No value, range or prefix.
-    #[error("{text:?} is not a value: expected {expected}, a range FIRST-LAST, FIRST-LAST/STEP or random:FIRST-LAST")]
+    #[error(
+        "{text:?} is not a value: expected {expected}, a range FIRST-LAST, FIRST-LAST/STEP or random:FIRST-LAST"
+    )]
     Value {
         /// The part that was not understood.
         text: String,
@@ -241,7 +268,9 @@ pub enum FieldError {
         bits: u32,
     },
     /// `random:` without a range or with a step.
-    #[error("{text:?} is no random range: expected random:FIRST-LAST, or random:PREFIX for addresses")]
+    #[error(
+        "{text:?} is no random range: expected random:FIRST-LAST, or random:PREFIX for addresses"
+    )]
     Random {
         /// The whole text.
         text: String,

@@ -1,173 +1,265 @@
 //! The values of a changing field, a batch at a time.
 //!
-//! A value depends on nothing but the number of its frame, so that any worker
-//! can produce any part of the sequence. With `index` counted from 0:
+//! A value depends on nothing but the number of its frame, as [`Field::value`] says, so
+//! that any worker can produce any part of the sequence. Here the same values come without
+//! a division per value: a step's offset is carried on and wraps by a masked subtraction.
 //!
-//! - step: `first + step * (index mod count)`;
-//! - random: `first + high_half(bits(index) * (last - first + 1))`, where
-//!   `bits(index) = finalise(key + (index + 1) * GOLDEN)` is the output number
-//!   `index` of the SplitMix64 generator (Steele, Lea and Flood 2014) and `key`
-//!   comes from the seed and the field's place in the template.
+//! Vocabulary: *narrow* values have up to 64 bits, *wide* ones up to 128; `advance` is the
+//! distance in frames from one frame of this worker to its next.
 //!
-//! Vocabulary: *narrow* values have up to 32 bits, *wide* ones up to 128;
-//! `advance` is the distance in frames from one frame of this worker to its next.
-//!
-//! Limits: the product method favours some values by at most one part in 2^32
-//! over the span (narrow) or 2^64 (wide).
+//! Limits: a narrow range of steps spans at most 2^62; wide ranges compute every value
+//! anew with 128-bit arithmetic, several times slower.
 
-use super::BATCH_FRAMES;
+use super::field::distance;
+use super::{BATCH_FRAMES, Field, FieldValue};
+use crate::random;
 
-/// Increment of SplitMix64: 2^64 divided by the golden ratio, odd.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Offsets that are carried on side by side, for want of a dependency between them.
+const LANES: usize = 8;
 
-/// SplitMix64's output function.
-#[inline(always)]
-pub(crate) const fn finalise(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+/// A number of the width in which a column is computed.
+pub(super) trait Number: Copy {
+    fn truncate(value: u64) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn less(self, other: Self) -> u64;
 }
 
-/// The random bits of frame `index`.
-#[inline(always)]
-const fn random_bits(key: u64, index: u64) -> u64 {
-    finalise(key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
-}
+macro_rules! number {
+    ($type:ty) => {
+        impl Number for $type {
+            #[inline(always)]
+            fn truncate(value: u64) -> Self {
+                value as Self
+            }
 
-/// The key of field number `place` under `seed`.
-pub(crate) const fn field_key(seed: u64, place: u64) -> u64 {
-    finalise(seed ^ finalise(place.wrapping_add(1).wrapping_mul(GOLDEN)))
-}
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
 
-/// Values of up to 32 bits.
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            #[inline(always)]
+            fn less(self, other: Self) -> u64 {
+                self.wrapping_sub(other).into()
+            }
+        }
+    };
+}
+number!(u32);
+number!(u64);
+
+/// Values of up to 64 bits.
 #[derive(Clone, Debug)]
-pub(crate) enum NarrowRange {
-    Step { first: u32, step: u32, count: u64, position: u64, advance: u64 },
-    Random { first: u32, span: u64, key: u64, index: u64, advance: u64 },
+pub(super) enum NarrowRange {
+    Step(Steps),
+    Random(Draws),
+}
+
+/// Values in steps.
+#[derive(Clone, Debug)]
+pub(super) struct Steps {
+    first: u64,
+    step: u64,
+    count: u64,
+    /// Product of step and count: at most 2^62.
+    span: i64,
+    /// Next value less the first, below the span.
+    offset: i64,
+    /// From one value to the next, below the span.
+    advance: i64,
+    /// From one value to the one after [`LANES`] more, below the span.
+    advance_lanes: i64,
+}
+
+/// Random values.
+#[derive(Clone, Debug)]
+pub(super) struct Draws {
+    first: u64,
+    distance: u64,
+    key: u64,
+    index: u64,
+    advance: u64,
 }
 
 impl NarrowRange {
-    /// `first <= last` and `step >= 1` are the caller's duty.
-    pub(crate) fn step(first: u32, last: u32, step: u64) -> Self {
-        let count = u64::from(last - first) / step + 1;
-        // A step beyond the span leaves one value, whatever the step.
-        let step = if count == 1 { 0 } else { step as u32 };
-        Self::Step { first, step, count, position: 0, advance: 1 % count }
+    /// The low 64 bits of the values of `field`, whose order was checked; `None` if they
+    /// need more.
+    pub fn of<T: FieldValue>(field: &Field<T>, key: u64) -> Option<Self> {
+        let low = |value: T| value.to_number() as u64;
+        let (first, last, step) = match *field {
+            Field::Fixed(value) => (value, value, 1),
+            Field::Step { first, last, step } => (first, last, step.max(1)),
+            Field::Random { first, last } => (first, last, 1),
+        };
+        if first.to_number() >> 64 != last.to_number() >> 64 {
+            return None;
+        }
+        let (distance, first) = (distance(first, last) as u64, low(first));
+        if let Field::Random { .. } = field {
+            return Some(Self::Random(Draws { first, distance, key, index: 0, advance: 1 }));
+        }
+        // A step beyond the distance leaves one value, whatever the step.
+        let step = if step > distance { 1 } else { step };
+        let count = (distance / step).checked_add(1)?;
+        let span = step.checked_mul(count).filter(|&span| span <= 1 << 62)? as i64;
+        let steps = Steps { first, step, count, span, offset: 0, advance: 0, advance_lanes: 0 };
+        Some(Self::Step(steps))
     }
 
-    pub(crate) fn random(first: u32, last: u32, key: u64) -> Self {
-        Self::Random { first, span: u64::from(last - first) + 1, key, index: 0, advance: 1 }
-    }
-
-    /// The next value is that of frame `index`, the one after it of
-    /// `index + advance`.
-    pub(crate) fn seek(&mut self, to_index: u64, by: u64) {
+    /// The next value is that of frame `index`, the one after it of `index + advance`.
+    pub fn seek(&mut self, index: u64, advance: u64) {
         match self {
-            Self::Step { count, position, advance, .. } => {
-                *position = to_index % *count;
-                *advance = by % *count;
+            Self::Step(steps) => {
+                let offset = |frames: u64| (frames % steps.count * steps.step) as i64;
+                steps.offset = offset(index);
+                let by = advance % steps.count;
+                steps.advance = offset(by);
+                // Not a product of 64 bits: a stride may be as long as the sequence.
+                let lanes = u128::from(by) * LANES as u128 % u128::from(steps.count);
+                steps.advance_lanes = offset(lanes as u64);
             }
-            Self::Random { index, advance, .. } => {
-                *index = to_index;
-                *advance = by;
-            }
+            Self::Random(draws) => (draws.index, draws.advance) = (index, advance),
         }
     }
 
-    /// The next `frames` values, and moves on by as many. Values beyond
-    /// `frames` are unspecified: whole batches are what vectorises.
+    /// The next `frames` values, and moves on by as many. Values beyond `frames` are
+    /// unspecified: whole batches are what vectorises.
     #[inline]
-    pub(crate) fn next_batch(&mut self, frames: usize, values: &mut [u32; BATCH_FRAMES]) {
-        let frames = frames as u64;
+    pub fn next_batch<T: Number>(&mut self, frames: usize, values: &mut [T; BATCH_FRAMES]) {
         match self {
-            Self::Step { first, step, count, position, advance } => {
-                if *position + (BATCH_FRAMES as u64 - 1) * *advance < *count {
-                    let start = first.wrapping_add((*position as u32).wrapping_mul(*step));
-                    let increment = (*advance as u32).wrapping_mul(*step);
-                    for (lane, value) in values.iter_mut().enumerate() {
-                        *value = start.wrapping_add(increment.wrapping_mul(lane as u32));
-                    }
-                } else {
-                    let mut at = *position;
-                    for value in values.iter_mut() {
-                        *value = first.wrapping_add((at as u32).wrapping_mul(*step));
-                        at += *advance;
-                        at -= if at >= *count { *count } else { 0 };
-                    }
-                }
-                *position += frames * *advance;
-                if *position >= *count {
-                    *position %= *count;
-                }
+            Self::Step(steps) => steps.next_batch(frames, values),
+            Self::Random(draws) => draws.next_batch(frames, values),
+        }
+    }
+}
+
+impl Steps {
+    #[inline]
+    fn next_batch<T: Number>(&mut self, frames: usize, values: &mut [T; BATCH_FRAMES]) {
+        let furthest = self.advance.saturating_mul(BATCH_FRAMES as i64 - 1);
+        if furthest.saturating_add(self.offset) < self.span {
+            let start = T::truncate(self.first.wrapping_add(self.offset as u64));
+            let advance = T::truncate(self.advance as u64);
+            for (lane, value) in (0..).zip(values.iter_mut()) {
+                *value = start.plus(advance.times(T::truncate(lane)));
             }
-            Self::Random { first, span, key, index, advance } => {
-                let mut at = *index;
-                for value in values.iter_mut() {
-                    let bits = random_bits(*key, at) >> 32;
-                    *value = first.wrapping_add((bits * *span >> 32) as u32);
-                    at = at.wrapping_add(*advance);
-                }
-                *index = index.wrapping_add(frames.wrapping_mul(*advance));
+            // The span is left by at most one value.
+            let next = self.offset + self.advance * frames as i64;
+            self.offset = if next >= self.span { next - self.span } else { next };
+        } else {
+            let next = self.wrapping_batch(values);
+            let first = T::truncate(self.first);
+            self.offset = values.get(frames).map_or(next, |value| value.less(first) as i64);
+        }
+    }
+
+    /// All values of a batch in which the range ends, and the offset after them.
+    fn wrapping_batch<T: Number>(&self, values: &mut [T; BATCH_FRAMES]) -> i64 {
+        let span = self.span;
+        let wrap = |offset: i64| {
+            let beyond = offset - span;
+            beyond + (beyond >> 63 & span)
+        };
+        let mut lanes = [self.offset; LANES];
+        let mut offset = self.offset;
+        for lane in &mut lanes {
+            *lane = offset;
+            offset = wrap(offset + self.advance);
+        }
+        let (blocks, _) = values.as_chunks_mut::<LANES>();
+        for block in blocks {
+            for (value, lane) in block.iter_mut().zip(&mut lanes) {
+                *value = T::truncate(self.first.wrapping_add(*lane as u64));
+                *lane = wrap(*lane + self.advance_lanes);
             }
         }
+        lanes[0]
+    }
+}
+
+impl Draws {
+    #[inline]
+    fn next_batch<T: Number>(&mut self, frames: usize, values: &mut [T; BATCH_FRAMES]) {
+        let mut index = self.index;
+        for value in values.iter_mut().take(frames) {
+            let offset = random::at_most(self.key, index, self.distance);
+            *value = T::truncate(self.first.wrapping_add(offset));
+            index = index.wrapping_add(self.advance);
+        }
+        self.index = index;
     }
 }
 
 /// Values of up to 128 bits.
 #[derive(Clone, Debug)]
-pub(crate) enum WideRange {
-    /// `last_position` is the number of values less one, which fits where the
-    /// number of all 2^128 addresses would not.
-    Step { first: u128, step: u64, last_position: u128, position: u128, advance: u128 },
-    /// `span` is last less first.
-    Random { first: u128, span: u128, key: u64, index: u64, advance: u64 },
+pub(super) enum WideRange {
+    /// `last_position` is the number of values less one, which fits where the number of
+    /// all 2^128 addresses would not.
+    Step {
+        first: u128,
+        step: u64,
+        last_position: u128,
+        position: u128,
+        advance: u128,
+    },
+    Random {
+        first: u128,
+        distance: u128,
+        key: u64,
+        index: u64,
+        advance: u64,
+    },
 }
 
 impl WideRange {
-    /// `first <= last` and `step >= 1` are the caller's duty.
-    pub(crate) fn step(first: u128, last: u128, step: u64) -> Self {
-        let last_position = (last - first) / u128::from(step);
+    /// The values of `field`, whose order was checked.
+    pub fn of<T: FieldValue>(field: &Field<T>, key: u64) -> Self {
+        let (first, last) = field.bounds();
+        let (first, distance) = (first.to_number(), distance(first, last));
+        match *field {
+            Field::Random { .. } => Self::Random { first, distance, key, index: 0, advance: 1 },
+            Field::Fixed(_) => Self::step(first, distance, 1),
+            Field::Step { step, .. } => Self::step(first, distance, step.max(1)),
+        }
+    }
+
+    fn step(first: u128, distance: u128, step: u64) -> Self {
+        let last_position = distance / u128::from(step);
         Self::Step { first, step, last_position, position: 0, advance: 1 }
     }
 
-    pub(crate) fn random(first: u128, last: u128, key: u64) -> Self {
-        Self::Random { first, span: last - first, key, index: 0, advance: 1 }
-    }
-
     /// See [`NarrowRange::seek`].
-    pub(crate) fn seek(&mut self, to_index: u64, by: u64) {
+    pub fn seek(&mut self, to_index: u64, by: u64) {
         match self {
             Self::Step { last_position, position, advance, .. } => {
                 *position = remainder(to_index.into(), *last_position);
                 *advance = remainder(by.into(), *last_position);
             }
-            Self::Random { index, advance, .. } => {
-                *index = to_index;
-                *advance = by;
-            }
+            Self::Random { index, advance, .. } => (*index, *advance) = (to_index, by),
         }
     }
 
     /// See [`NarrowRange::next_batch`].
-    #[inline]
-    pub(crate) fn next_batch(&mut self, frames: usize, values: &mut [u128; BATCH_FRAMES]) {
+    pub fn next_batch(&mut self, frames: usize, values: &mut [u128; BATCH_FRAMES]) {
         match self {
             Self::Step { first, step, last_position, position, advance } => {
-                // Neither position nor advance exceeds 64 bits, so these sums
-                // stay far below 2^128; the products lie in the range.
+                // Neither position nor advance exceeds 64 bits, so these sums stay far
+                // below 2^128; the products lie in the range.
                 let step = u128::from(*step);
                 for (lane, value) in (0u128..).zip(values.iter_mut().take(frames)) {
-                    let mut at = *position + lane * *advance;
-                    if at > *last_position {
-                        at = remainder(at, *last_position);
-                    }
+                    let at = remainder(*position + lane * *advance, *last_position);
                     *value = *first + at * step;
                 }
                 *position = remainder(*position + frames as u128 * *advance, *last_position);
             }
-            Self::Random { first, span, key, index, advance } => {
+            Self::Random { first, distance, key, index, advance } => {
                 for value in values.iter_mut().take(frames) {
-                    *value = *first + random_below(*key, *index, *span);
+                    *value = *first + random::at_most_wide(*key, *index, *distance);
                     *index = index.wrapping_add(*advance);
                 }
             }
@@ -181,147 +273,89 @@ fn remainder(value: u128, last: u128) -> u128 {
     if value <= last { value } else { value % (last + 1) }
 }
 
-/// A random number from 0 to `span`, both included.
-#[inline]
-fn random_below(key: u64, index: u64, span: u128) -> u128 {
-    let low = random_bits(key, index);
-    if span < u128::from(u64::MAX) {
-        return u128::from(low) * (span + 1) >> 64;
-    }
-    let high = random_bits(finalise(key), index);
-    let bits = u128::from(high) << 64 | u128::from(low);
-    match span.checked_add(1) {
-        Some(count) => high_half(bits, count),
-        None => bits,
-    }
-}
-
-/// The upper 128 bits of the 256-bit product, by halves.
-fn high_half(left: u128, right: u128) -> u128 {
-    let halves = |value: u128| (value >> 64, value & u128::from(u64::MAX));
-    let ((left_high, left_low), (right_high, right_low)) = (halves(left), halves(right));
-    let low = left_low * right_low >> 64;
-    let (first_high, first_low) = halves(left_high * right_low);
-    let (second_high, second_low) = halves(left_low * right_high);
-    let carry = (low + first_low + second_low) >> 64;
-    left_high * right_high + first_high + second_high + carry
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::Ipv6Addr;
 
-    fn narrow(range: &mut NarrowRange, batches: &[usize]) -> Vec<u32> {
+    const KEY: u64 = 77;
+
+    fn field(first: u128, last: u128, step: u64, random: bool) -> Field<Ipv6Addr> {
+        let (first, last) = (Ipv6Addr::from(first), Ipv6Addr::from(last));
+        if random { Field::Random { first, last } } else { Field::Step { first, last, step } }
+    }
+
+    /// Values by all ways that can hold them, from `index` on in batches of these sizes.
+    fn check(field: &Field<Ipv6Addr>, index: u64, advance: u64, batches: &[usize]) {
+        let frames: usize = batches.iter().sum();
+        let at = |frame: u64| index.wrapping_add(advance.wrapping_mul(frame));
+        let expected: Vec<u128> =
+            (0..frames as u64).map(|frame| field.value(KEY, at(frame)).into()).collect();
+        let mut wide = WideRange::of(field, KEY);
+        wide.seek(index, advance);
         let mut values = [0; BATCH_FRAMES];
-        let mut all = Vec::new();
+        let mut all: Vec<u128> = Vec::new();
         for &frames in batches {
-            range.next_batch(frames, &mut values);
+            wide.next_batch(frames, &mut values);
             all.extend(&values[..frames]);
         }
-        all
-    }
-
-    fn wide(range: &mut WideRange, batches: &[usize]) -> Vec<u128> {
-        let mut values = [0; BATCH_FRAMES];
-        let mut all = Vec::new();
+        assert_eq!(all, expected, "wide {field}");
+        let Some(mut narrow) = NarrowRange::of(field, KEY) else { return };
+        narrow.seek(index, advance);
+        let mut narrow_32 = narrow.clone();
+        let (mut values, mut values_32) = ([0u64; BATCH_FRAMES], [0u32; BATCH_FRAMES]);
+        let (mut all, mut all_32): (Vec<u64>, Vec<u32>) = (Vec::new(), Vec::new());
         for &frames in batches {
-            range.next_batch(frames, &mut values);
-            all.extend(&values[..frames]);
+            narrow.next_batch(frames, &mut values);
+            all.extend_from_slice(&values[..frames]);
+            narrow_32.next_batch(frames, &mut values_32);
+            all_32.extend_from_slice(&values_32[..frames]);
         }
-        all
-    }
-
-    #[test]
-    fn first_outputs_are_those_of_splitmix64() {
-        // The published test vector for seed 1234567.
-        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
-        assert_eq!([random_bits(1_234_567, 0), random_bits(1_234_567, 1)], expected);
-    }
-
-    #[test]
-    fn steps_wrap_round_after_the_last_reachable_value() {
-        assert_eq!(narrow(&mut NarrowRange::step(10, 20, 4), &[3, 4]), [10, 14, 18, 10, 14, 18, 10]);
-        assert_eq!(wide(&mut WideRange::step(10, 20, 4), &[3, 4]), [10, 14, 18, 10, 14, 18, 10]);
-        assert_eq!(narrow(&mut NarrowRange::step(5, 5, u64::MAX), &[2]), [5, 5]);
-        let top = narrow(&mut NarrowRange::step(u32::MAX - 1, u32::MAX, 1), &[3]);
-        assert_eq!(top, [u32::MAX - 1, u32::MAX, u32::MAX - 1]);
+        let low: Vec<u64> = expected.iter().map(|&value| value as u64).collect();
+        assert_eq!(all, low, "64 bits of {field}");
+        if field.bounds().1.to_bits() <= u32::MAX.into() {
+            let low: Vec<u32> = expected.iter().map(|&value| value as u32).collect();
+            assert_eq!(all_32, low, "32 bits of {field}");
+        }
     }
 
     #[test]
     fn whole_spaces_are_possible() {
-        let mut all = WideRange::step(0, u128::MAX, 1);
-        all.seek(u64::MAX, 3);
-        let next = u128::from(u64::MAX) + 3;
-        assert_eq!(wide(&mut all, &[2]), [u128::from(u64::MAX), next]);
-        assert_eq!(narrow(&mut NarrowRange::step(0, u32::MAX, 1), &[2, 1]), [0, 1, 2]);
-        wide(&mut WideRange::random(0, u128::MAX, 1), &[64]);
-    }
-
-    #[test]
-    fn random_values_reach_both_ends() {
-        let batches = [64; 8];
-        let values = narrow(&mut NarrowRange::random(3, 6, 9), &batches);
-        let other = wide(&mut WideRange::random(3, 6, 9), &batches);
-        for expected in 3..=6u32 {
-            let count = values.iter().filter(|&&value| value == expected).count();
-            // 512 draws of 4 values: 128 expected, standard deviation 10.
-            assert!((78..178).contains(&count), "{expected}: {count}");
-            assert!(other.contains(&u128::from(expected)));
+        for random in [false, true] {
+            for last in [0, u32::MAX.into(), (1 << 62) - 1, u64::MAX.into(), u128::MAX] {
+                for step in [1, 2, 1 << 31, 1 << 61, u64::MAX] {
+                    let field = field(0, last, step, random);
+                    check(&field, 0, 1, &[64, 3, 64]);
+                    check(&field, u64::MAX, 3, &[2]);
+                    check(&field, u64::MAX / 2, u64::MAX / 5, &[64, 1]);
+                }
+            }
         }
-        assert!(values.iter().all(|value| (3..=6).contains(value)));
     }
 
     #[test]
-    fn high_half_of_known_products() {
-        assert_eq!(high_half(u128::MAX, u128::MAX), u128::MAX - 1);
-        assert_eq!(high_half(1 << 127, 6), 3);
-        assert_eq!(high_half(u128::MAX, 1), 0);
+    fn ranges_that_end_within_a_batch() {
+        for last in 0..200 {
+            for step in 1..7 {
+                check(&field(0, last, step, false), 11, 1, &[64, 64, 5, 1, 64]);
+                check(&field(0, last, step, false), 11, 5, &[64, 64, 5, 1, 64]);
+            }
+        }
     }
 
     proptest! {
         #[test]
-        fn workers_interleave_to_the_whole(
-            a: u32, b: u32, step in 1..2000u64, random: bool, workers in 1..5u64, start: u32,
+        fn batches_are_what_the_field_says(
+            a: u128, b: u128, shift in 0..128u32, step: u64, step_shift in 0..64u32,
+            random: bool, index: u64, advance: u64, small: bool,
+            batches in proptest::collection::vec(0..=64usize, 1..5),
         ) {
-            let (first, last) = (a.min(b), a.max(b));
-            let range = if random {
-                NarrowRange::random(first, last, 77)
-            } else {
-                NarrowRange::step(first, last, step)
-            };
-            let wide_range = if random {
-                WideRange::random(first.into(), last.into(), 77)
-            } else {
-                WideRange::step(first.into(), last.into(), step)
-            };
-            let start = u64::from(start);
-            let mut whole = range.clone();
-            whole.seek(start, 1);
-            let whole = narrow(&mut whole, &[60, 60]);
-            let mut wide_whole = wide_range.clone();
-            wide_whole.seek(start, 1);
-            let wide_whole = wide(&mut wide_whole, &[60, 60]);
-            prop_assert!(whole.iter().all(|value| (first..=last).contains(value)));
-            for worker in 0..workers {
-                let mut part = range.clone();
-                part.seek(start + worker, workers);
-                let part = narrow(&mut part, &[7, 11]);
-                let mut wide_part = wide_range.clone();
-                wide_part.seek(start + worker, workers);
-                let wide_part = wide(&mut wide_part, &[7, 11]);
-                for at in 0..18 {
-                    let frame = worker as usize + at * workers as usize;
-                    prop_assert_eq!(part[at], whole[frame]);
-                    prop_assert_eq!(wide_part[at], wide_whole[frame]);
-                }
-            }
-            if !random {
-                let count = u64::from(last - first) / step + 1;
-                for (frame, &value) in (start..).zip(&whole) {
-                    prop_assert_eq!(u64::from(value), u64::from(first) + step * (frame % count));
-                }
-            }
+            let (a, b) = (a >> shift, b >> shift);
+            let step = (step >> step_shift).max(1);
+            let field = field(a.min(b), a.max(b), step, random);
+            let (index, advance) = if small { (index >> 40, advance % 9) } else { (index / 2, advance >> 8) };
+            check(&field, index, advance, &batches);
         }
     }
 }

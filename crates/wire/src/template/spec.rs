@@ -65,6 +65,11 @@ impl TemplateSpec {
     pub fn compile(&self, seed: u64) -> Result<Template, TemplateError> {
         layout::compile(self, seed)
     }
+
+    /// Smallest size in bytes without FCS that headers and stamp leave room for.
+    pub fn frame_bytes_least(&self) -> usize {
+        layout::frame_bytes_least(self)
+    }
 }
 
 /// A VLAN tag, IEEE 802.1Q.

@@ -43,13 +43,7 @@ impl Stamping {
     /// the transport sums: the index itself for linerate's stamp, one more for
     /// pktgen's, which counts from 1.
     #[inline]
-    pub fn write_sequence(
-        &self,
-        slots: &mut Slots<'_>,
-        sums: &mut Sums,
-        index: u64,
-        stride: u64,
-    ) {
+    pub fn write_sequence(&self, slots: &mut Slots<'_>, sums: &mut Sums, index: u64, stride: u64) {
         let stream = u64::from(self.stream) << 48;
         let (first, mask, constant) = match self.kind {
             StampKind::Linerate => (index, SEQUENCE_MAX, stream),

@@ -1,0 +1,202 @@
+//! The packet port on real veth pairs: conformance, and an interface that goes down, vanishes and
+//! comes back. As an ordinary user the program enters a user namespace first.
+#![allow(clippy::unwrap_used)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use port::conformance::{self, Medium};
+use port::packet::{PacketRx, PacketTx, RxOptions};
+use port::{Batch, Event, FrameMeta, Reason, Result, RxQueue, TxQueue};
+use sys::link::Links;
+use sys::namespace::{Namespace, Rights, enter_user_namespace};
+use sys::veth::{VethConfig, VethPair};
+
+/// Two namespaces with a veth pair between them.
+struct Wire {
+    here: Namespace,
+    there: Namespace,
+    config: VethConfig,
+}
+
+impl Wire {
+    fn new(config: VethConfig) -> Self {
+        let (here, there) = (Namespace::create().unwrap(), Namespace::create().unwrap());
+        VethPair::create(&here, "here", &there, "there", &config).unwrap();
+        Self { here, there, config }
+    }
+
+    fn tx(&self) -> PacketTx {
+        self.here.run(|| PacketTx::open("here")).unwrap().unwrap()
+    }
+
+    fn rx(&self, options: RxOptions) -> PacketRx {
+        self.there.run(|| PacketRx::open("there", &options)).unwrap().unwrap()
+    }
+}
+
+impl Medium for Wire {
+    fn open_tx(&mut self) -> Result<Box<dyn TxQueue>> {
+        Ok(Box::new(self.tx()))
+    }
+    fn open_rx(&mut self) -> Result<Box<dyn RxQueue>> {
+        Ok(Box::new(self.rx(RxOptions::default())))
+    }
+    fn frame_bytes_max(&self) -> usize {
+        self.config.mtu_bytes as usize + 14
+    }
+}
+
+fn conforms() -> std::result::Result<(), Failed> {
+    conformance::check(|| Wire::new(VethConfig::default()));
+    Ok(())
+}
+
+fn conforms_with_jumbo_frames() -> std::result::Result<(), Failed> {
+    conformance::check(|| Wire::new(VethConfig { mtu_bytes: 9_000, ..VethConfig::default() }));
+    Ok(())
+}
+
+fn conforms_with_threaded_napi() -> std::result::Result<(), Failed> {
+    let config = VethConfig { gro: true, threaded_napi: true, ..VethConfig::default() };
+    conformance::check(|| Wire::new(config.clone()));
+    Ok(())
+}
+
+fn send(tx: &mut PacketTx, count: usize) -> usize {
+    let mut batch = Batch::new(64);
+    let mut sent = 0;
+    while sent < count {
+        while sent + batch.len() < count && !batch.is_full() {
+            assert!(batch.push(&[0xee; 60], FrameMeta::local(60)));
+        }
+        let accepted = tx.transmit(&mut batch).unwrap();
+        sent += accepted;
+        if accepted == 0 {
+            tx.wait(Duration::from_millis(10)).unwrap();
+        }
+    }
+    sent
+}
+
+fn drain(rx: &mut PacketRx) {
+    let mut batch = Batch::default();
+    let begun = Instant::now();
+    while !rx.is_finished().unwrap() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "a stopped queue finishes");
+        if rx.receive(&mut batch).unwrap() == 0 {
+            rx.wait(Duration::from_millis(5)).unwrap();
+        }
+    }
+}
+
+/// Nobody reads while a small ring overflows: what is lost is counted, to the packet.
+fn overload_is_charged_to_the_ring() -> std::result::Result<(), Failed> {
+    let wire = Wire::new(VethConfig::default());
+    let mut rx = wire.rx(RxOptions { ring_bytes: 2 << 20, ..RxOptions::default() });
+    let mut tx = wire.tx();
+    rx.start().unwrap();
+    let count = 60_000;
+    send(&mut tx, count);
+    assert!(tx.flush(Duration::from_secs(5)).unwrap());
+    rx.stop().unwrap();
+    drain(&mut rx);
+    let received = rx.counters().unwrap();
+    let lost = received.dropped.get(Reason::KernelRing);
+    assert_eq!(received.wire_packets, count as u64);
+    assert_eq!(received.delivered_packets + lost, count as u64);
+    assert!(lost > 0, "2 MiB do not hold {count} frames");
+    assert_eq!(received.device.unwrap().unexplained_packets, 0);
+    let sent = tx.counters().unwrap();
+    assert_eq!(sent.accepted_packets, count as u64);
+    assert_eq!(sent.device.unwrap().packets_max, count as u64);
+    Ok(())
+}
+
+fn await_event(rx: &mut PacketRx, wanted: Event) {
+    let begun = Instant::now();
+    let mut batch = Batch::default();
+    loop {
+        rx.receive(&mut batch).unwrap();
+        rx.wait(Duration::from_millis(20)).unwrap();
+        if let Some(event) = rx.next_event() {
+            if event == wanted {
+                return;
+            }
+            assert_ne!(event, Event::Up, "waiting for {wanted:?}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{wanted:?} is noticed");
+    }
+}
+
+fn goes_on_after_down_and_up() -> std::result::Result<(), Failed> {
+    let wire = Wire::new(VethConfig::default());
+    let (mut rx, mut tx) = (wire.rx(RxOptions::default()), wire.tx());
+    rx.start().unwrap();
+    send(&mut tx, 100);
+    Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
+    await_event(&mut rx, Event::Down);
+    Links::of(&wire.there).unwrap().set_up("there", true).unwrap();
+    await_event(&mut rx, Event::Up);
+    send(&mut tx, 50);
+    rx.stop().unwrap();
+    drain(&mut rx);
+    let counters = rx.counters().unwrap();
+    assert_eq!(counters.delivered_packets, 150);
+    assert_eq!(counters.wire_packets, 150);
+    Ok(())
+}
+
+fn goes_on_after_the_interface_was_remade() -> std::result::Result<(), Failed> {
+    let wire = Wire::new(VethConfig::default());
+    let (mut rx, mut tx) = (wire.rx(RxOptions::default()), wire.tx());
+    rx.start().unwrap();
+    send(&mut tx, 30);
+    Links::of(&wire.here).unwrap().delete("here").unwrap();
+    await_event(&mut rx, Event::Gone);
+    VethPair::create(&wire.here, "here", &wire.there, "there", &wire.config).unwrap();
+    await_event(&mut rx, Event::Up);
+    let mut tx = wire.tx();
+    send(&mut tx, 70);
+    rx.stop().unwrap();
+    drain(&mut rx);
+    assert_eq!(rx.counters().unwrap().delivered_packets, 100);
+    Ok(())
+}
+
+fn opening_says_what_is_wrong() -> std::result::Result<(), Failed> {
+    let wire = Wire::new(VethConfig::default());
+    let open = |name: &'static str| {
+        wire.there.run(move || PacketRx::open(name, &RxOptions::default())).unwrap()
+    };
+    let missing = open("nowhere").unwrap_err().to_string();
+    assert!(missing.contains("nowhere") && missing.contains("there"), "{missing}");
+    Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
+    let down = open("there").unwrap_err().to_string();
+    assert!(down.contains("there") && down.contains("up"), "{down}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = [
+        ("conforms", conforms as fn() -> _),
+        ("conforms_with_jumbo_frames", conforms_with_jumbo_frames),
+        ("conforms_with_threaded_napi", conforms_with_threaded_napi),
+        ("overload_is_charged_to_the_ring", overload_is_charged_to_the_ring),
+        ("goes_on_after_down_and_up", goes_on_after_down_and_up),
+        ("goes_on_after_the_interface_was_remade", goes_on_after_the_interface_was_remade),
+        ("opening_says_what_is_wrong", opening_says_what_is_wrong),
+    ];
+    if !Rights::probe().can_make_networks()
+        && let Err(reason) = enter_user_namespace()
+    {
+        for (name, _) in trials {
+            eprintln!("SKIPPED {name}: {reason}");
+        }
+        return ExitCode::SUCCESS;
+    }
+    let trials = trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
