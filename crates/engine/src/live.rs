@@ -26,6 +26,8 @@ impl Counter {
 /// What a worker has done so far.
 #[derive(Debug, Default)]
 pub struct Live {
+    /// 1 once the source has been started: what arrives from then on is seen.
+    pub started: Counter,
     /// Frames received or made.
     pub received_packets: Counter,
     /// Bytes of these.

@@ -108,6 +108,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
     fn work(&mut self) -> Result<()> {
         let mut batch = Batch::default();
         self.worker.rx.start()?;
+        self.worker.live.started.set(1);
         loop {
             self.housekeep()?;
             if self.worker.rx.receive(&mut batch)? == 0 {

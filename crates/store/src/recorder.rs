@@ -224,11 +224,11 @@ impl Recorder {
 
     /// The account so far.
     pub fn counters(&self) -> RecorderCounters {
-        let amount =
-            |packets: &std::sync::atomic::AtomicU64, bytes: &std::sync::atomic::AtomicU64| Amount {
-                packets: packets.load(Ordering::Relaxed),
-                bytes: bytes.load(Ordering::Relaxed),
-            };
+        let amount = |packets: &std::sync::atomic::AtomicU64,
+                      bytes: &std::sync::atomic::AtomicU64| Amount {
+            packets: packets.load(Ordering::Relaxed),
+            bytes: bytes.load(Ordering::Relaxed),
+        };
         let status = &self.status;
         let given_up = amount(&status.given_up_packets, &status.given_up_bytes);
         let stored = self.stored();

@@ -1,5 +1,7 @@
 //! Full disks: on a small file system in memory, mounted in a mount namespace of its own.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod recording;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Recordings as other programs see them, and the recorder's account.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod recording;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Recovery of segments that were cut, torn, overwritten, and of recordings that were killed.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod recording;
 
 use std::io::{BufRead, BufReader};

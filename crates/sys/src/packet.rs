@@ -9,7 +9,7 @@
 //! frames; it is put back before a [`Block`] is given out.
 //!
 //! **Sending** is [`Sender`]: batches of frames, each answered by how many the kernel took and
-//! what stopped the rest.
+//! what stopped the rest. What a device then transmits or drops stands in its own counters.
 //!
 //! *Fan-out* shares the frames of one interface among several sockets. *Snap* is the number of
 //! bytes kept of each frame.
@@ -34,6 +34,6 @@ pub use block::Block;
 pub use fanout::{Fanout, FanoutMode};
 pub use filter::BpfInstruction;
 pub use ring::{Event, PacketRing, RingConfig};
-pub use sender::{Blocked, Method, SendOutcome, Sender, SenderConfig};
+pub use sender::{BATCH_FRAMES, Blocked, Method, SendOutcome, Sender, SenderConfig};
 pub use statistics::RingStatistics;
 pub use walk::{Descriptor, FrameFlags, TimeSource};

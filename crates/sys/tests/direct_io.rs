@@ -1,5 +1,7 @@
 //! Writes through both engines against what the file system holds afterwards.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::HashMap;
 use std::fs;
 use std::io;

@@ -295,6 +295,10 @@ impl Demo {
         std::thread::scope(|scope| {
             let clock = self.clock.clone();
             let thread = scope.spawn(move || sink.run(clock));
+            // A frame sent before the receiver has begun would be nobody's.
+            while received.started.get() == 0 && !thread.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let sent = job::run(vec![sender], &self.clock, &watch);
             settle(&received, &transmitted);
             end.request();

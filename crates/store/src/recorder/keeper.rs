@@ -65,8 +65,8 @@ pub(super) enum Job {
     Prepare,
     Flush(Arc<DirectFile>, Share),
     Seal(Ended),
-    /// A segment that was made ready in vain.
-    Remove(Prepared),
+    /// The file of a segment that was made ready in vain.
+    Remove(Arc<DirectFile>),
 }
 
 /// Makes segments in the recorder's directory.
@@ -167,7 +167,7 @@ impl Keeper {
                     }
                     Job::Flush(file, share) => flush(&file, share, &status),
                     Job::Seal(ended) => sealed.extend(seal(&ended, &status)),
-                    Job::Remove(prepared) => remove(prepared.file.path(), &status),
+                    Job::Remove(file) => remove(file.path(), &status),
                 }
             }
             sealed

@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(1);
 enum Next {
     None,
     Asked,
-    Ready(Prepared),
+    Ready(Box<Prepared>),
     /// Could not be made; why.
     Failed(String),
 }
@@ -102,7 +102,7 @@ impl WriterThread {
             }
         }
         if let Next::Ready(prepared) = self.next {
-            self.keeper.ask(Job::Remove(prepared));
+            self.keeper.ask(Job::Remove(prepared.file));
         }
         self.keeper.finish()
     }
@@ -119,7 +119,7 @@ impl WriterThread {
         match self.keeper.prepared() {
             None => return,
             Some(Ok(prepared)) => {
-                self.next = Next::Ready(prepared);
+                self.next = Next::Ready(Box::new(prepared));
                 self.retry_at = None;
                 return;
             }
@@ -181,7 +181,7 @@ impl WriterThread {
         match std::mem::replace(&mut self.next, Next::None) {
             Next::Ready(prepared) => {
                 self.retry_at = None;
-                let segment = Writing::new(prepared);
+                let segment = Writing::new(*prepared);
                 let fits = segment.fits(length);
                 self.current = Some(segment);
                 fits
@@ -229,10 +229,9 @@ impl WriterThread {
         for completion in completions.drain(..) {
             let (number, sequence) = place_of(completion.tag);
             let failure = completion.result.err().map(|error| error.to_string());
-            let segments = self.ending.iter_mut().chain(&mut self.current);
-            for segment in segments.filter(|segment| segment.number() == number) {
+            let mut segments = self.ending.iter_mut().chain(&mut self.current);
+            if let Some(segment) = segments.find(|segment| segment.number() == number) {
                 segment.completed(sequence, completion.buffer, failure);
-                break;
             }
         }
         self.completions = completions;

@@ -222,8 +222,9 @@ fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
 
 #[inline(always)]
 fn u64_at<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at + if cfg!(target_endian = "little") { 0 } else { 4 }))
-        | u64::from(u32_at(bytes, at + if cfg!(target_endian = "little") { 4 } else { 0 })) << 32
+    let mut value = [0; 8];
+    value.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(value)
 }
 
 #[cfg(test)]

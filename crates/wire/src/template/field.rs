@@ -178,6 +178,11 @@ impl FieldValue for Ipv6Addr {
 }
 
 impl<T: FieldValue> Field<T> {
+    /// From `first` to `last` in steps of one.
+    pub const fn stepping(first: T, last: T) -> Self {
+        Self::Step { first, last, step: 1 }
+    }
+
     /// Smallest and largest value that a frame can have.
     pub fn bounds(&self) -> (T, T) {
         match *self {
