@@ -25,7 +25,9 @@ pub enum EngineError {
         remedy: String,
     },
     /// A worker thread ended without a result.
-    #[error("the worker «{worker}» ended without a result; this is a fault of linerate: please report it")]
+    #[error(
+        "the worker «{worker}» ended without a result; this is a fault of linerate: please report it"
+    )]
     Worker {
         /// Name of the thread.
         worker: String,

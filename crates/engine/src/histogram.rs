@@ -151,12 +151,19 @@ mod tests {
         let (mut left, mut right, mut whole) =
             (Histogram::default(), Histogram::default(), Histogram::default());
         for value in 0..1_000u64 {
-            if value % 3 == 0 { left.record(value * value) } else { right.record(value * value) }
+            if value % 3 == 0 {
+                left.record(value * value)
+            } else {
+                right.record(value * value)
+            }
             whole.record(value * value);
         }
         left.merge(&right);
         assert_eq!(left.buckets, whole.buckets);
-        assert_eq!((left.count, left.sum, left.min, left.max), (whole.count, whole.sum, 0, 998_001));
+        assert_eq!(
+            (left.count, left.sum, left.min, left.max),
+            (whole.count, whole.sum, 0, 998_001)
+        );
         assert_eq!(Histogram::default().percentile(0.5), None);
     }
 }

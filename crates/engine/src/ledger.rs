@@ -236,21 +236,29 @@ mod tests {
 
     #[test]
     fn a_sender_balances_against_the_device() {
-        
         let mut unsent = Losses::default();
         unsent.add(Reason::Late, 10);
         let intended = Entry::new("intended", 100, 6_000);
-        let account =
-            Account::of_sender("packet:a", intended.clone(), &unsent, &sender(90, Some(device(90, 0))));
+        let account = Account::of_sender(
+            "packet:a",
+            intended.clone(),
+            &unsent,
+            &sender(90, Some(device(90, 0))),
+        );
         assert_eq!(account.unexplained_packets(), 0);
         assert_eq!(account.lost_packets(), 10);
 
         // The device counted fewer than it was given: charged to it if it says so ...
-        let account =
-            Account::of_sender("packet:a", intended.clone(), &unsent, &sender(90, Some(device(85, 5))));
+        let account = Account::of_sender(
+            "packet:a",
+            intended.clone(),
+            &unsent,
+            &sender(90, Some(device(85, 5))),
+        );
         assert_eq!((account.unexplained_packets(), account.lost_packets()), (0, 15));
         // ... and unexplained if nobody does.
-        let account = Account::of_sender("packet:a", intended, &unsent, &sender(90, Some(device(85, 0))));
+        let account =
+            Account::of_sender("packet:a", intended, &unsent, &sender(90, Some(device(85, 0))));
         assert_eq!(account.unexplained_packets(), 5);
         let ledger = Ledger { accounts: vec![account] };
         assert!(!ledger.is_balanced());

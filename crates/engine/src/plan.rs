@@ -46,8 +46,7 @@ impl Plan {
                 });
             }
             let reason = "the command line says so".to_owned();
-            let assignment =
-                |worker| Assignment { worker, cpu: Some(cpu), reason: reason.clone() };
+            let assignment = |worker| Assignment { worker, cpu: Some(cpu), reason: reason.clone() };
             return Ok(Self { assignments: (0..workers).map(assignment).collect() });
         }
         let assignment = |worker| match allowed.len() {

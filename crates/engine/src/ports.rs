@@ -11,9 +11,7 @@ use crate::error::Result;
 /// Opens the receiving queue of a port, in the calling thread's network namespace.
 pub fn open_rx(spec: &PortSpec, options: &RxOptions) -> Result<Box<dyn RxQueue>> {
     let queue: Box<dyn RxQueue> = match spec.kind {
-        PortKind::Interface | PortKind::Packet => {
-            Box::new(PacketRx::open(&spec.target, options)?)
-        }
+        PortKind::Interface | PortKind::Packet => Box::new(PacketRx::open(&spec.target, options)?),
         PortKind::Memory => Box::new(memory::open_rx(&spec.target)?),
         PortKind::Pcap => Box::new(FileRx::open(&spec.target)?),
         PortKind::Null => Box::new(Null::default()),

@@ -171,7 +171,10 @@ impl Figures {
         );
         if self.stored_bytes > 0 {
             let used = self.buffer_used_milli / 10;
-            text.push_str(&format!("  {}B on disk  buffer {used} %", scaled(self.stored_bytes as f64)));
+            text.push_str(&format!(
+                "  {}B on disk  buffer {used} %",
+                scaled(self.stored_bytes as f64)
+            ));
         }
         if let Some(left) = watch.duration.map(|duration| duration.saturating_sub(elapsed))
             && watch.packets.is_none()

@@ -49,9 +49,7 @@ impl Batch {
 
     /// Whether no further frame can be pushed.
     pub fn is_full(&self) -> bool {
-        self.frames.len() == BATCH_FRAMES
-            || self.block.is_some()
-            || self.slots_used == BATCH_FRAMES
+        self.frames.len() == BATCH_FRAMES || self.block.is_some() || self.slots_used == BATCH_FRAMES
     }
 
     /// Captured bytes of all frames.

@@ -483,14 +483,12 @@ mod tests {
 
     #[test]
     fn a_corrupted_frame_differs_in_one_bit() {
-        let (seen, counters) =
-            through(Faults { corrupt: 1.0, seed: 5, ..Faults::default() }, 500);
+        let (seen, counters) = through(Faults { corrupt: 1.0, seed: 5, ..Faults::default() }, 500);
         assert_eq!(counters.corrupted_packets, 500);
         for (number, data) in seen.iter().enumerate() {
             let mut right = [0; 60];
             right[20..24].copy_from_slice(&(number as u32).to_be_bytes());
-            let flipped: u32 =
-                right.iter().zip(data).map(|(a, b)| (a ^ b).count_ones()).sum();
+            let flipped: u32 = right.iter().zip(data).map(|(a, b)| (a ^ b).count_ones()).sum();
             assert_eq!(flipped, 1, "frame {number}");
         }
     }
@@ -515,8 +513,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_hits_the_same_frames() {
-        let faults =
-            Faults { drop: 0.3, duplicate: 0.2, delay: 0.1, corrupt: 0.1, seed: 1, ..Faults::default() };
+        let faults = Faults {
+            drop: 0.3,
+            duplicate: 0.2,
+            delay: 0.1,
+            corrupt: 0.1,
+            seed: 1,
+            ..Faults::default()
+        };
         assert_eq!(through(faults, 1_000), through(faults, 1_000));
         assert_ne!(through(faults, 1_000).0, through(Faults { seed: 2, ..faults }, 1_000).0);
     }
@@ -524,8 +528,7 @@ mod tests {
     #[test]
     fn a_faulty_sender_releases_held_frames_when_flushed() {
         let (tx, mut rx) = memory::pair("faulty sender", 4);
-        let mut tx =
-            FaultyTx::new(tx, Faults { delay: 1.0, delay_frames: 9, ..Faults::default() });
+        let mut tx = FaultyTx::new(tx, Faults { delay: 1.0, delay_frames: 9, ..Faults::default() });
         let mut batch = Batch::new(64);
         assert!(batch.push(&[4; 60], FrameMeta::local(60)));
         assert_eq!(tx.transmit(&mut batch).unwrap(), 1);

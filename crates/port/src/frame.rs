@@ -18,12 +18,7 @@ pub struct FrameMeta {
 impl FrameMeta {
     /// Meta data of a frame that was made here and has not been on a wire.
     pub fn local(length: usize) -> Self {
-        Self {
-            time_ns: 0,
-            time_source: None,
-            checksum_pending: false,
-            wire_length: length as u32,
-        }
+        Self { time_ns: 0, time_source: None, checksum_pending: false, wire_length: length as u32 }
     }
 }
 

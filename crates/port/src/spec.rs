@@ -109,9 +109,7 @@ const INTERFACE_NAME_BYTES: usize = 15;
 
 fn check_target(kind: PortKind, target: &str) -> Result<(), String> {
     match kind {
-        PortKind::Null if !target.is_empty() => {
-            Err(format!("null: takes no name, got «{target}»"))
-        }
+        PortKind::Null if !target.is_empty() => Err(format!("null: takes no name, got «{target}»")),
         PortKind::Null => Ok(()),
         _ if target.is_empty() => Err(match kind {
             PortKind::Pcap => "a file's path is missing, as in pcap:trace.pcapng".into(),
@@ -132,9 +130,7 @@ fn check_interface_name(name: &str) -> Result<(), String> {
         ));
     }
     if let Some(odd) = name.chars().find(|c| *c == '/' || c.is_whitespace()) {
-        return Err(format!(
-            "an interface's name holds no {odd:?}; for a file write pcap:{name}"
-        ));
+        return Err(format!("an interface's name holds no {odd:?}; for a file write pcap:{name}"));
     }
     Ok(())
 }

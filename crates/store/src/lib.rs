@@ -5,8 +5,8 @@
 pub mod capture;
 pub mod chunk;
 mod error;
-pub mod find;
 pub mod file_port;
+pub mod find;
 mod input;
 pub mod ledger;
 mod merge;
@@ -28,12 +28,12 @@ pub use error::{Result, StoreError};
 pub use find::{Find, FindReport};
 pub use pcap::{PcapPrecision, PcapWriter};
 pub use pcapng::PcapngWriter;
-pub use recorder::{
-    Append, Recorder, RecorderConfig, RecorderCounters, RecorderEvent, RecorderSummary,
-};
 pub use record::{
     Direction, Interface, InterfaceStatistics, LinkType, MAXIMUM_CAPTURED_LENGTH, PacketFlags,
     Record, Section, TimeResolution, TimeScale,
+};
+pub use recorder::{
+    Append, Recorder, RecorderConfig, RecorderCounters, RecorderEvent, RecorderSummary,
 };
 pub use selection::{IpNetwork, Selection};
 pub use warning::{Warning, WarningKind};

@@ -133,7 +133,6 @@ fn the_header_and_the_account_are_in_the_file() {
     dropped.add(Reason::Interface, 3);
     recorder.note_input(InputCounters { wire_packets: 30, filtered_packets: 12, dropped });
     recorder.flush();
-    let mut dropped = dropped;
     dropped.add(Reason::KernelRing, 2);
     recorder.note_input(InputCounters { wire_packets: 32, filtered_packets: 12, dropped });
     recorder.finish().unwrap();

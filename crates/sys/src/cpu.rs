@@ -148,9 +148,10 @@ fn parse_list(text: &str) -> Option<Vec<usize>> {
 
 /// A CPU's folder has a link `nodeN` to its NUMA node.
 fn node_of(folder: &Path) -> Option<usize> {
-    fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()).find_map(|entry| {
-        entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()
-    })
+    fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| entry.ok())
+        .find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
 }
 
 #[cfg(test)]

@@ -48,11 +48,8 @@ where
 }
 
 fn ipv4(source: &str, destination: &str, ports: &str) -> TemplateSpec {
-    let ipv4 = Ipv4Spec {
-        source: field(source),
-        destination: field(destination),
-        ..Ipv4Spec::default()
-    };
+    let ipv4 =
+        Ipv4Spec { source: field(source), destination: field(destination), ..Ipv4Spec::default() };
     let udp = UdpSpec { source_port: field(ports), ..UdpSpec::default() };
     TemplateSpec {
         network: NetworkSpec::Ipv4(ipv4),

@@ -121,13 +121,7 @@ pub fn pktgen_bytes(sequence: u32, time_ns: u64) -> [u8; PKTGEN_BYTES] {
 ///
 /// `sequence` is cut to 48 bits, for pktgen to 32. pktgen has no `stream`.
 #[inline]
-pub fn write(
-    kind: StampKind,
-    into: &mut [u8],
-    stream: u16,
-    sequence: u64,
-    time_ns: u64,
-) -> bool {
+pub fn write(kind: StampKind, into: &mut [u8], stream: u16, sequence: u64, time_ns: u64) -> bool {
     match kind {
         StampKind::Linerate => {
             let bytes = linerate_bytes(stream, sequence, time_ns);
@@ -148,14 +142,12 @@ mod tests {
     #[test]
     fn layout_on_the_wire() {
         let bytes = linerate_bytes(0x0102, 0x0304_0506_0708, 0x1112_1314_1516_1718);
-        let expected = [
-            0x4c, 0x52, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
-        ];
+        let expected =
+            [0x4c, 0x52, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
         assert_eq!(bytes, expected);
         let bytes = pktgen_bytes(7, 1_700_000_000_123_456_789);
-        let expected = [
-            0xbe, 0x9b, 0xe9, 0x55, 0, 0, 0, 7, 0x65, 0x53, 0xf1, 0x00, 0x00, 0x01, 0xe2, 0x40,
-        ];
+        let expected =
+            [0xbe, 0x9b, 0xe9, 0x55, 0, 0, 0, 7, 0x65, 0x53, 0xf1, 0x00, 0x00, 0x01, 0xe2, 0x40];
         assert_eq!(bytes, expected);
     }
 

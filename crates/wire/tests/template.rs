@@ -123,7 +123,8 @@ impl Expected<'_> {
                 [header.to_bytes().to_vec(), payload].concat()
             }
             TransportSpec::IcmpEcho(echo) => {
-                let (kind, payload) = (Icmpv4Type::EchoRequest(self.echo(echo)), self.payload(bytes - 8));
+                let (kind, payload) =
+                    (Icmpv4Type::EchoRequest(self.echo(echo)), self.payload(bytes - 8));
                 let header = Icmpv4Header::with_checksum(kind, &payload);
                 [header.to_bytes().to_vec(), payload].concat()
             }
@@ -146,7 +147,8 @@ impl Expected<'_> {
                 [header.to_bytes().to_vec(), payload].concat()
             }
             TransportSpec::IcmpEcho(echo) => {
-                let (kind, payload) = (Icmpv6Type::EchoRequest(self.echo(echo)), self.payload(bytes - 8));
+                let (kind, payload) =
+                    (Icmpv6Type::EchoRequest(self.echo(echo)), self.payload(bytes - 8));
                 let header =
                     Icmpv6Header::with_checksum(kind, ip.source, ip.destination, &payload).unwrap();
                 [header.to_bytes().to_vec(), payload].concat()
@@ -435,10 +437,9 @@ fn largest_frames() {
 fn zero_checksums() {
     let udp = UdpSpec { source_port: Field::stepping(0, u16::MAX), ..UdpSpec::default() };
     let echo = IcmpEchoSpec { identifier: Field::stepping(0, u16::MAX), ..IcmpEchoSpec::default() };
-    for (transport, at, zero) in [
-        (TransportSpec::Udp(udp), 40, 0xffff),
-        (TransportSpec::IcmpEcho(echo), 36, 0),
-    ] {
+    for (transport, at, zero) in
+        [(TransportSpec::Udp(udp), 40, 0xffff), (TransportSpec::IcmpEcho(echo), 36, 0)]
+    {
         let spec = TemplateSpec { transport, stamp: None, ..TemplateSpec::default() };
         let mut template = spec.compile(SEED).unwrap();
         let made = frames(&mut template, 64, &[64; 1024]);
@@ -479,7 +480,11 @@ fn seeds_decide_and_nothing_else() {
 #[test]
 fn workers_share_the_whole() {
     let mut specs = vec![all_random(), TemplateSpec { stamp: None, ..all_random() }];
-    specs.push(TemplateSpec { network: Kind::ShortStep.networks().remove(1), size: "80-90".parse().unwrap(), ..all_random() });
+    specs.push(TemplateSpec {
+        network: Kind::ShortStep.networks().remove(1),
+        size: "80-90".parse().unwrap(),
+        ..all_random()
+    });
     for mut spec in specs {
         spec.stream = 3;
         for workers in [1, 2, 3, 64] {
@@ -523,9 +528,8 @@ fn far_indices() {
 fn pktgen_stamp_layout() {
     let spec = TemplateSpec { stamp: Some(StampKind::Pktgen), ..TemplateSpec::default() };
     let made = frames(&mut spec.compile(0).unwrap(), 64, &[2]);
-    let header = [
-        0xbe, 0x9b, 0xe9, 0x55, 0, 0, 0, 1, 0x65, 0x53, 0xf1, 0x00, 0x00, 0x01, 0xe2, 0x40,
-    ];
+    let header =
+        [0xbe, 0x9b, 0xe9, 0x55, 0, 0, 0, 1, 0x65, 0x53, 0xf1, 0x00, 0x00, 0x01, 0xe2, 0x40];
     assert_eq!(made[0][42..58], header);
     assert_eq!(made[1][46..50], [0, 0, 0, 2]);
     assert_eq!(made[1][58..], [0, 0]);

@@ -2,7 +2,7 @@
 
 use port::{Batch, FrameRef};
 use wire::checksum::{ChecksumState, verify};
-use wire::parse::parse_ethernet;
+use wire::parse::{Marks, parse_ethernet};
 use wire::stamp;
 
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct MeterReport {
     pub packets: u64,
     /// Bytes without FCS.
     pub bytes: u64,
-    /// Frames with a checksum that does not fit.
+    /// Frames with a checksum that does not fit, or with headers that make no sense.
     pub corrupt_packets: u64,
     /// Frames with a readable stamp.
     pub stamped_packets: u64,
@@ -46,16 +46,14 @@ pub struct MeterReport {
 impl MeterReport {
     /// Sequence figures of all streams together.
     pub fn totals(&self) -> SequenceCounters {
-        self.streams.iter().fold(SequenceCounters::default(), |sum, (_, stream)| {
-            SequenceCounters {
-                received_packets: sum.received_packets + stream.received_packets,
-                lost_packets: sum.lost_packets + stream.lost_packets,
-                reordered_packets: sum.reordered_packets + stream.reordered_packets,
-                reorder_extent_max: sum.reorder_extent_max.max(stream.reorder_extent_max),
-                duplicate_packets: sum.duplicate_packets + stream.duplicate_packets,
-                beyond_window_packets: sum.beyond_window_packets + stream.beyond_window_packets,
-                restarts: sum.restarts + stream.restarts,
-            }
+        self.streams.iter().fold(SequenceCounters::default(), |sum, (_, stream)| SequenceCounters {
+            received_packets: sum.received_packets + stream.received_packets,
+            lost_packets: sum.lost_packets + stream.lost_packets,
+            reordered_packets: sum.reordered_packets + stream.reordered_packets,
+            reorder_extent_max: sum.reorder_extent_max.max(stream.reorder_extent_max),
+            duplicate_packets: sum.duplicate_packets + stream.duplicate_packets,
+            beyond_window_packets: sum.beyond_window_packets + stream.beyond_window_packets,
+            restarts: sum.restarts + stream.restarts,
         })
     }
 }
@@ -94,8 +92,10 @@ impl Meter {
         // A sliced frame's checksum covers bytes that are not here.
         let whole = frame.meta.wire_length as usize == frame.data.len();
         if whole && !frame.meta.checksum_pending {
-            // A stamp of a damaged frame proves nothing: the frame is lost to its stream.
-            if verify(frame.data, &headers) == ChecksumState::Invalid {
+            // A stamp of a damaged frame proves nothing: the frame is lost to its stream. Damage to a
+            // length or a version shows as headers that make no sense before any checksum does.
+            let damaged = headers.marks.intersects(Marks::MALFORMED.union(Marks::TRUNCATED));
+            if damaged || verify(frame.data, &headers) == ChecksumState::Invalid {
                 report.corrupt_packets += 1;
                 return;
             }

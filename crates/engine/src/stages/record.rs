@@ -71,8 +71,7 @@ impl Stage for Record {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         for frame in batch.frames() {
             // What became of the frame is the recorder's to count.
-            let _: Append =
-                recorder.append(frame.meta.time_ns, frame.data, frame.meta.wire_length);
+            let _: Append = recorder.append(frame.meta.time_ns, frame.data, frame.meta.wire_length);
         }
         self.offered_packets += batch.len() as u64;
         self.offered_bytes += batch.bytes();

@@ -12,8 +12,8 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use engine::generate::{Generator, Limit};
 use engine::live::Live;
-use engine::pacer::Rate;
 use engine::paced::{Pace, Paced};
+use engine::pacer::Rate;
 use engine::stages::Stage;
 use engine::stages::meter::{Meter, MeterReport};
 use engine::stages::record::Record;
@@ -79,7 +79,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
     let network = Network::make(!args.no_threaded_napi)?;
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
-    let demo = Demo { output, clock: Clock::new()?, stop, network, directory: Directory::of(args)? };
+    let demo =
+        Demo { output, clock: Clock::new()?, stop, network, directory: Directory::of(args)? };
     demo.introduce();
     let mut story = Story::default();
     demo.record(args, &mut story)?;

@@ -201,6 +201,9 @@ fn add_interfaces<W: Write>(
 }
 
 fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
+    for problem in &report.problems {
+        output.note(&format!("linerate: {problem}"));
+    }
     let missing = &report.completeness;
     let lost: u64 = missing.lost_packets.iter().sum();
     output.object(
@@ -225,9 +228,6 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
             "error": error.map(ToString::to_string),
         }),
     );
-    for problem in &report.problems {
-        output.note(&format!("linerate: {problem}"));
-    }
     if output.is_json() {
         return;
     }

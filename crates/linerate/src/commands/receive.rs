@@ -109,8 +109,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
     job::tell_events(&output, &description.spec, &worker.events);
     let counters = worker.rx.counters()?;
-    let ledger =
-        Ledger { accounts: vec![Account::of_receiver(&args.port.to_string(), &counters)] };
+    let ledger = Ledger { accounts: vec![Account::of_receiver(&args.port.to_string(), &counters)] };
     let report = worker.stage.0.report();
     let mut fields = json!({
         "verb": "receive",
@@ -170,9 +169,8 @@ pub fn merge(into: &mut Value, from: Value) {
 pub fn measured(report: &MeterReport) -> Value {
     let totals = report.totals();
     let span_ns = report.last_time_ns.saturating_sub(report.first_time_ns);
-    let per_second = |value: u64| {
-        (span_ns > 0).then(|| (value as f64 / (span_ns as f64 / 1e9)).round())
-    };
+    let per_second =
+        |value: u64| (span_ns > 0).then(|| (value as f64 / (span_ns as f64 / 1e9)).round());
     json!({
         "received_packets": report.packets,
         "received_bytes": report.bytes,
@@ -261,8 +259,7 @@ pub fn say(output: &Output, report: &MeterReport) {
 
 fn say_distribution(output: &Output, name: &str, histogram: &Histogram) {
     let shown = |share| histogram.percentile(share).map_or_else(String::new, units::ns_in_words);
-    if let (Some(min), Some(mean), Some(max)) =
-        (histogram.min(), histogram.mean(), histogram.max())
+    if let (Some(min), Some(mean), Some(max)) = (histogram.min(), histogram.mean(), histogram.max())
     {
         output.say(&format!(
             "{name}  min {}  mean {}  p50 {}  p99 {}  p99.9 {}  max {}",

@@ -118,10 +118,7 @@ fn conclude<R: RxQueue>(
     }
     let counters = worker.rx.counters()?;
     let ledger = Ledger {
-        accounts: vec![
-            Account::of_receiver(&args.port.to_string(), &counters),
-            stage.account(),
-        ],
+        accounts: vec![Account::of_receiver(&args.port.to_string(), &counters), stage.account()],
     };
     let stored = stage.summary().map(|summary| summary.counters.stored).unwrap_or_default();
     let segments = stage.summary().map(|summary| summary.segments.as_slice()).unwrap_or_default();
@@ -171,9 +168,11 @@ fn conclude<R: RxQueue>(
 /// Which stage was late and what would help, where packets were lost.
 fn advice(ledger: &Ledger) -> Option<&'static str> {
     let lost = |reason: port::Reason| {
-        ledger.accounts.iter().flat_map(|account| &account.left).any(|entry| {
-            entry.name == reason.name() && entry.packets > 0
-        })
+        ledger
+            .accounts
+            .iter()
+            .flat_map(|account| &account.left)
+            .any(|entry| entry.name == reason.name() && entry.packets > 0)
     };
     if lost(port::Reason::Storage) {
         return Some("lost at the disk: it was full or failed; make room or choose another --to");

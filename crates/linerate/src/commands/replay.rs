@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use engine::live::Live;
-use engine::pacer::Rate;
 use engine::paced::{Pace, PaceReport, Paced};
+use engine::pacer::Rate;
 use engine::{Account, Entry, Ledger, Stop, Worker};
 use port::{Losses, PortSpec, Reason, RxQueue, TxQueue};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub struct ReplayArgs {
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<Rate>,
     /// The recording's pace times this factor
-    #[arg(long, value_name = "FACTOR", conflicts_with = "rate")]
+    #[arg(long, value_name = "FACTOR", conflicts_with = "rate", allow_negative_numbers = true)]
     pub speed: Option<f64>,
     /// End after this many packets
     #[arg(long, value_parser = units::count)]
@@ -66,9 +66,9 @@ impl ReplayArgs {
             (None, Some(factor)) if factor.is_finite() && factor > 0.0 => {
                 Ok(Pace::Recorded(factor))
             }
-            (None, Some(factor)) => {
-                Err(Usage(format!("--speed {factor}: expected a factor above 0, such as 10 or 0.5")))
-            }
+            (None, Some(factor)) => Err(Usage(format!(
+                "--speed {factor}: expected a factor above 0, such as 10 or 0.5"
+            ))),
         }
     }
 }
@@ -158,11 +158,7 @@ pub fn source_account(counters: &port::RxCounters) -> Account {
     let mut account = Account::new("read");
     account.entered.push(Entry::packets("read", counters.wire_packets));
     account.left.push(Entry::packets("other_link_type", counters.filtered_packets));
-    account.left.push(Entry::new(
-        "given",
-        counters.delivered_packets,
-        counters.delivered_bytes,
-    ));
+    account.left.push(Entry::new("given", counters.delivered_packets, counters.delivered_bytes));
     let mut held = Losses::default();
     held.merge(&counters.dropped);
     account.lose(&held, &[Reason::Interrupted]);
@@ -217,11 +213,9 @@ fn say(output: &Output, packets: u64, elapsed_ns: u64, report: &PaceReport) {
             share * 100.0
         ));
     }
-    if let (Some(median), Some(p99), Some(max)) = (
-        report.delay_ns.percentile(0.5),
-        report.delay_ns.percentile(0.99),
-        report.delay_ns.max(),
-    ) {
+    if let (Some(median), Some(p99), Some(max)) =
+        (report.delay_ns.percentile(0.5), report.delay_ns.percentile(0.99), report.delay_ns.max())
+    {
         output.say(&format!(
             "each packet behind its time by p50 {}, p99 {}, max {}",
             units::ns_in_words(median),

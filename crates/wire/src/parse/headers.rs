@@ -375,10 +375,7 @@ impl Headers {
             return None;
         }
         let ports = chunk::<4>(data, usize::from(self.l4_offset))?;
-        Some((
-            u16::from_be_bytes([ports[0], ports[1]]),
-            u16::from_be_bytes([ports[2], ports[3]]),
-        ))
+        Some((u16::from_be_bytes([ports[0], ports[1]]), u16::from_be_bytes([ports[2], ports[3]])))
     }
 
     /// The bytes from the network header on to the end of its packet.

@@ -165,7 +165,7 @@ impl Plan {
         let length = self.payload.len() + if later { 0 } else { self.transport_bytes() };
         let mut ip =
             Ipv4Header::new(length as u16, 64, IpNumber(protocol), *source, *destination).unwrap();
-        ip.set_options(&vec![1; 4 * option_words]).unwrap();
+        ip.options = vec![1; 4 * option_words].as_slice().try_into().unwrap();
         ip.set_payload_len(length).unwrap();
         ip.fragment_offset = IpFragOffset::try_new(fragment.0).unwrap();
         ip.more_fragments = fragment.1;
@@ -183,11 +183,8 @@ impl Plan {
                 tcp.to_bytes().to_vec()
             }
             TransportPlan::Icmp => {
-                let icmp_type = Icmpv4Type::Unknown {
-                    type_u8: 8,
-                    code_u8: 0,
-                    bytes5to8: [1, 2, 3, 4],
-                };
+                let icmp_type =
+                    Icmpv4Type::Unknown { type_u8: 8, code_u8: 0, bytes5to8: [1, 2, 3, 4] };
                 Icmpv4Header::with_checksum(icmp_type, &self.payload).to_bytes().to_vec()
             }
             TransportPlan::Sctp => self.sctp(),
@@ -232,11 +229,8 @@ impl Plan {
                 tcp.to_bytes().to_vec()
             }
             TransportPlan::Icmp => {
-                let icmp_type = Icmpv6Type::Unknown {
-                    type_u8: 128,
-                    code_u8: 0,
-                    bytes5to8: [1, 2, 3, 4],
-                };
+                let icmp_type =
+                    Icmpv6Type::Unknown { type_u8: 128, code_u8: 0, bytes5to8: [1, 2, 3, 4] };
                 let icmp =
                     Icmpv6Header::with_checksum(icmp_type, *source, *destination, &self.payload);
                 icmp.unwrap().to_bytes().to_vec()

@@ -1,0 +1,205 @@
+//! The program as scripts call it: exit codes, messages, JSON, all on files, without any rights.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod program;
+
+use std::path::Path;
+
+use program::{Run, number};
+use serde_json::Value;
+
+/// A directory with a capture of `count` frames in it.
+fn capture(count: u32, options: &[&str]) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("frames.pcapng").display().to_string();
+    let port = format!("pcap:{path}");
+    let count = count.to_string();
+    let mut arguments = vec!["generate", &port, "--count", &count, "--json"];
+    arguments.extend(options);
+    let result = Run::of(&arguments).expect(0).result();
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    (directory, path)
+}
+
+#[test]
+fn generate_record_find_replay_agree() {
+    let (directory, path) = capture(10_000, &["--src", "10.0.0.0/24", "--dport", "9-18"]);
+    let port = format!("pcap:{path}");
+    let store = directory.path().join("store").display().to_string();
+    let recorded = Run::of(&["record", &port, "--to", &store, "--json"]).expect(0).result();
+    assert_eq!(number(&recorded, "recorded_packets"), 10_000);
+    assert_eq!(recorded["ledger"]["balanced"], true);
+
+    // 254 hosts in turn, 10 ports in turn: host 7 is frame 6, 260, 514, … and port 9 is every tenth.
+    let found = Run::of(&["find", &store, "--host", "10.0.0.7", "--json"]).expect(0).result();
+    let expected = (0..10_000).filter(|frame| frame % 254 == 6).count() as u64;
+    assert_eq!(number(&found, "found_packets"), expected);
+    let both = Run::of(&[
+        "find", &store, "--host", "10.0.0.7", "--port", "15", "--proto", "udp", "--json",
+    ])
+    .expect(0)
+    .result();
+    let expected = (0..10_000).filter(|frame| frame % 254 == 6 && frame % 10 == 6).count() as u64;
+    assert_eq!(number(&both, "found_packets"), expected);
+    assert_eq!(both["complete"], true);
+
+    let replayed = Run::of(&["replay", &store, "--onto", "null:", "--rate", "max", "--json"])
+        .expect(0)
+        .result();
+    assert_eq!(number(&replayed, "replayed_packets"), 10_000);
+    assert_eq!(replayed["ledger"]["balanced"], true);
+}
+
+#[test]
+fn find_streams_a_capture_to_standard_output() {
+    let (directory, path) = capture(500, &[]);
+    let run = Run::of(&["find", &path, "--write", "-"]).expect(0);
+    let copy = directory.path().join("copy.pcapng");
+    std::fs::write(&copy, &run.stdout).unwrap();
+    let copy = copy.display().to_string();
+    let found = Run::of(&["find", &copy, "--count", "--json"]).expect(0).result();
+    assert_eq!(number(&found, "found_packets"), 500);
+    assert!(run.stderr.contains("500 of 500 packets found"), "{}", run.stderr);
+}
+
+#[test]
+fn the_same_seed_makes_the_same_frames_with_any_number_of_workers() {
+    let options = ["--src", "random:10.0.0.0/8", "--size", "random:60-1514", "--seed", "77"];
+    let frames = |path: &str| {
+        let mut reader = store::CaptureReader::open(path).unwrap();
+        let mut frames = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            // All but the time in the stamp, and the transport checksum that covers it.
+            let mut data = record.data.to_vec();
+            data[52..60].fill(0);
+            data[40..42].fill(0);
+            frames.push(data);
+        }
+        frames
+    };
+    let (_one, first) = capture(300, &options);
+    let (_two, second) = capture(300, &options);
+    assert_eq!(frames(&first), frames(&second));
+    let (_three, other) = capture(300, &["--src", "random:10.0.0.0/8", "--seed", "78"]);
+    assert_ne!(frames(&first), frames(&other));
+}
+
+#[test]
+fn the_receiver_reports_what_faults_did() {
+    let (_directory, path) = capture(20_000, &[]);
+    let port = format!("pcap:{path}?drop=0.01&seed=3");
+    let result = Run::of(&["receive", &port, "--json"]).expect(0).result();
+    let dropped = result["ledger"]["accounts"][0]["left"]["injected_packets"].as_u64().unwrap();
+    assert!(dropped > 100);
+    assert_eq!(number(&result, "lost_packets"), dropped);
+    assert_eq!(number(&result, "received_packets"), 20_000 - dropped);
+    let port = format!("pcap:{path}?corrupt=0.05&seed=4");
+    let result = Run::of(&["receive", &port, "--json"]).expect(0).result();
+    let corrupt = number(&result, "corrupt_packets");
+    assert!((800..1_200).contains(&corrupt), "{corrupt}");
+    assert_eq!(number(&result, "lost_packets"), corrupt);
+}
+
+#[test]
+fn a_rate_is_kept_and_its_layer_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = format!("pcap:{}", directory.path().join("x.pcapng").display());
+    let run = Run::of(&["generate", &port, "--rate", "10Mbps/l1", "--duration", "300ms"]).expect(0);
+    assert!(String::from_utf8_lossy(&run.stdout).contains("layer 1"), "{run:?}");
+    let run = Run::of(&["generate", "null:", "--rate", "1kpps", "--duration", "1s", "--json"])
+        .expect(0)
+        .result();
+    // Over a second 1,000 frames are due, the first one at once.
+    let late = number(&run, "pacing.late_packets");
+    let sent = number(&run, "transmitted_packets");
+    assert!(sent.abs_diff(1_000) <= 2 + late, "{run}");
+}
+
+#[test]
+fn bad_ports_are_refused_by_name() {
+    for (arguments, code, expected) in [
+        (&["generate", "packet:nosuch0", "--count", "1"][..], 4, "nosuch0"),
+        (&["receive", "nosuch0", "--duration", "1s"], 4, "nosuch0"),
+        (&["generate", "xdq:eth0"], 2, "unknown kind"),
+        (&["generate", "null:", "--rate", "10 apples"], 2, "200kpps"),
+        (&["generate", "null:", "--size", "20", "--count", "1"], 2, "60"),
+        (&["generate", "null:", "--count", "many"], 2, "whole number"),
+        (
+            &["generate", "null:", "--src", "10.0.0.1", "--dst", "2001:2::1", "--count", "1"],
+            2,
+            "--src",
+        ),
+        (&["receive", "null:", "--duration", "5 moons"], 2, "10s"),
+        (&["find", "/nosuch/store"], 6, "/nosuch/store"),
+        (&["find", ".", "--from", "2026-12-01T10:00:00"], 2, "zone"),
+        (&["find", ".", "--from", "now", "--to", "-5m"], 2, "is not before"),
+        (&["replay", ".", "--onto", "null:", "--speed", "-1"], 2, "--speed"),
+        (&["record", "null:", "--to", "/proc/nosuch"], 5, "/proc/nosuch"),
+        (&["find", ".", "--host", "300.1.1.1"], 2, "300.1.1.1"),
+    ] {
+        let run = Run::of(arguments).expect(code);
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.stderr);
+    }
+}
+
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn damaged_captures_give_what_is_good_and_say_the_rest() {
+    let (directory, path) = capture(100, &[]);
+    let whole = std::fs::read(&path).unwrap();
+    let cut = write(directory.path(), "cut.pcapng", &whole[..whole.len() - 30]);
+    let run = Run::of(&["find", &cut, "--json"]).expect(6);
+    let result = run.result();
+    assert_eq!(number(&result, "found_packets"), 99);
+    assert_eq!(result["complete"], false);
+    let port = format!("pcap:{cut}");
+    let run = Run::of(&["receive", &port, "--json"]).expect(6);
+    assert_eq!(number(&run.result(), "received_packets"), 99);
+    assert!(run.stderr.contains("cut short"), "{}", run.stderr);
+
+    for (name, bytes, expected) in [
+        ("empty", &b""[..], "empty (0 bytes)"),
+        ("text", b"not a capture at all, just words", "not a capture"),
+        ("gzip", b"\x1f\x8b\x08\x00aaaaaaaaaaaaaaaaaaaaaa", "compressed"),
+    ] {
+        let path = write(directory.path(), name, bytes);
+        let run = Run::of(&["receive", &format!("pcap:{path}")]).expect(6);
+        assert!(run.stderr.contains(expected), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_directory_is_recorded_to_by_one_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().display().to_string();
+    let config =
+        store::RecorderConfig::new(&store, store::Interface::new(store::LinkType::ETHERNET, 0));
+    let (recorder, _) = store::Recorder::open(config).unwrap();
+    let run = Run::of(&["record", "null:", "--to", &store]).expect(5);
+    assert!(run.stderr.contains("another process"), "{}", run.stderr);
+    drop(recorder);
+    Run::of(&["record", "null:", "--to", &store]).expect(0);
+}
+
+#[test]
+fn help_completions_and_manuals_are_there() {
+    let help = Run::of(&["--help"]).expect(0);
+    let text = String::from_utf8_lossy(&help.stdout);
+    for word in ["generate", "receive", "record", "find", "replay", "demo", "Exit codes", "130"] {
+        assert!(text.contains(word), "{word}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = Run::of(&["completions", shell]).expect(0);
+        assert!(String::from_utf8_lossy(&script.stdout).contains("linerate"));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    Run::of(&["man", &directory.path().display().to_string()]).expect(0);
+    assert!(directory.path().join("linerate-record.1").exists());
+    let json: Value = Run::of(&["receive", "null:", "--json"]).expect(0).result();
+    assert_eq!(json["schema"], 1);
+}

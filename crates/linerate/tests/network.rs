@@ -1,0 +1,234 @@
+//! The program on a real veth pair, two of it at once: one sends, the other records or receives.
+//! As an ordinary user this enters a user namespace first.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod program;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ExitCode};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use program::{Run, command, number};
+use rustix::process::{Pid, Signal, kill_process};
+use sys::link::Links;
+use sys::namespace::{Namespace, Rights, enter_user_namespace};
+use sys::veth::{VethConfig, VethPair};
+
+type Outcome = Result<(), Failed>;
+
+/// Two namespaces and a veth pair.
+struct Wire {
+    here: Namespace,
+    there: Namespace,
+}
+
+impl Wire {
+    fn new(config: &VethConfig) -> Self {
+        let (here, there) = (Namespace::create().unwrap(), Namespace::create().unwrap());
+        VethPair::create(&here, "here", &there, "there", config).unwrap();
+        Self { here, there }
+    }
+
+    /// Starts the program in a namespace and waits until it says that it has started.
+    fn start(namespace: &Namespace, arguments: &[&str]) -> Running {
+        let mut child = namespace.run(|| command(arguments).spawn()).unwrap().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        stdout.read_line(&mut first).unwrap();
+        assert!(first.contains("\"start\""), "{first}");
+        // Opened is not yet started; the ring takes a few ms from here.
+        std::thread::sleep(Duration::from_millis(150));
+        Running { child, stdout }
+    }
+
+    fn run(namespace: &Namespace, arguments: &[&str]) -> Run {
+        namespace.run(|| command(arguments).output()).unwrap().map(Run::from).unwrap()
+    }
+}
+
+struct Running {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn finish(mut self) -> Run {
+        let mut stdout = Vec::new();
+        self.stdout.read_to_end(&mut stdout).unwrap();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        Run { code: self.child.wait().unwrap().code(), stdout, stderr }
+    }
+}
+
+/// What was sent is received, number by number, and a signal ends the receiver with its ledger.
+fn received_is_what_was_sent() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let receiver = Wire::start(&wire.there, &["receive", "packet:there", "--json"]);
+    let sent = Wire::run(
+        &wire.here,
+        &["generate", "packet:here", "--count", "50k", "--rate", "50kpps", "--json"],
+    )
+    .expect(0)
+    .result();
+    receiver.signal(Signal::INT);
+    let received = receiver.finish().expect(0).result();
+    assert_eq!(number(&sent, "transmitted_packets"), 50_000);
+    assert_eq!(number(&received, "received_packets"), 50_000);
+    for name in ["lost_packets", "reordered_packets", "duplicate_packets", "corrupt_packets"] {
+        assert_eq!(number(&received, name), 0, "{name}");
+    }
+    assert_eq!(number(&received, "latency_ns.count"), 50_000);
+    assert_eq!(received["interrupted"], true);
+    assert_eq!(received["ledger"]["balanced"], true, "{received}");
+    Ok(())
+}
+
+/// A recording ended by SIGTERM keeps what is still in the ring; tshark counts the same.
+fn recorded_is_what_was_sent() -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store").display().to_string();
+    let wire = Wire::new(&VethConfig::default());
+    let recorder = Wire::start(&wire.there, &["record", "packet:there", "--to", &store, "--json"]);
+    let arguments =
+        ["generate", "packet:here", "--count", "30k", "--size", "64-1514", "--vlan", "7", "--json"];
+    Wire::run(&wire.here, &arguments).expect(0);
+    recorder.signal(Signal::TERM);
+    let recorded = recorder.finish().expect(0).result();
+    assert_eq!(number(&recorded, "recorded_packets"), 30_000, "{recorded}");
+    assert_eq!(recorded["ledger"]["balanced"], true);
+    let found = Run::of(&["find", &store, "--vlan", "7", "--json"]).expect(0).result();
+    assert_eq!(number(&found, "found_packets"), 30_000);
+    let replay = Wire::start(&wire.there, &["receive", "packet:there", "--json"]);
+    let sent = Wire::run(
+        &wire.here,
+        &["replay", &store, "--onto", "packet:here", "--rate", "40kpps", "--json"],
+    )
+    .expect(0)
+    .result();
+    replay.signal(Signal::INT);
+    let again = replay.finish().expect(0).result();
+    assert_eq!(number(&sent, "replayed_packets"), 30_000);
+    assert_eq!(number(&again, "received_packets"), 30_000);
+    assert_eq!(number(&again, "lost_packets"), 0);
+    Ok(())
+}
+
+/// An interface that goes down and comes back, or is made anew, does not end a recording.
+fn recording_survives_its_interface() -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store").display().to_string();
+    let wire = Wire::new(&VethConfig::default());
+    let recorder = Wire::start(&wire.there, &["record", "packet:there", "--to", &store, "--json"]);
+    let send = || {
+        Wire::run(&wire.here, &["generate", "packet:here", "--count", "1000", "--json"]).expect(0);
+    };
+    send();
+    Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    Links::of(&wire.there).unwrap().set_up("there", true).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    send();
+    Links::of(&wire.here).unwrap().delete("here").unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    VethPair::create(&wire.here, "here", &wire.there, "there", &VethConfig::default()).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    send();
+    recorder.signal(Signal::INT);
+    let recorder = recorder.finish().expect(0);
+    assert_eq!(number(&recorder.result(), "recorded_packets"), 3_000);
+    let said = String::from_utf8_lossy(&recorder.stdout).into_owned();
+    for words in ["went down", "is gone", "is back"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    Ok(())
+}
+
+/// A frame that does not fit the MTU is an error that names both, and nothing is unexplained.
+fn a_frame_beyond_the_mtu_is_refused() -> Outcome {
+    let wire = Wire::new(&VethConfig { mtu_bytes: 1000, ..VethConfig::default() });
+    let run = Wire::run(
+        &wire.here,
+        &["generate", "packet:here", "--count", "10", "--size", "1200", "--json"],
+    )
+    .expect(4);
+    assert!(run.stderr.contains("1200") && run.stderr.contains("1014"), "{}", run.stderr);
+    assert_eq!(run.result()["ledger"]["balanced"], true);
+    Links::of(&wire.here).unwrap().set_up("here", false).unwrap();
+    let run = Wire::run(&wire.here, &["generate", "packet:here", "--count", "10"]).expect(4);
+    assert!(run.stderr.contains("here") && run.stderr.contains("up"), "{}", run.stderr);
+    Ok(())
+}
+
+/// The first signal ends a generator with its ledger, a second one ends the program at once.
+fn signals_end_a_run() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let run = Wire::start(
+        &wire.here,
+        &["generate", "packet:here", "--count", "1G", "--rate", "1kpps", "--json"],
+    );
+    std::thread::sleep(Duration::from_millis(200));
+    run.signal(Signal::INT);
+    let result = run.finish().expect(0).result();
+    assert_eq!(result["ledger"]["balanced"], true);
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(number(&result, "intended_packets"), 1_000_000_000);
+
+    // A peer that is down: the generator cannot finish in order, so the second signal must.
+    let run = Wire::start(&wire.here, &["generate", "packet:here", "--rate", "1kpps", "--json"]);
+    Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    run.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(50));
+    run.signal(Signal::INT);
+    let run = run.finish();
+    assert!(matches!(run.code, Some(0 | 130)), "{run:?}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    Ok(())
+}
+
+/// Full speed into a receiver whose ring is small: every frame is somewhere.
+fn overload_is_accounted_for() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let arguments = ["receive", "packet:there", "--ring", "2MiB", "--json"];
+    let receiver = Wire::start(&wire.there, &arguments);
+    let sent = Wire::run(&wire.here, &["generate", "packet:here", "--count", "300k", "--json"])
+        .expect(0)
+        .result();
+    receiver.signal(Signal::INT);
+    let received = receiver.finish().expect(0).result();
+    let account = &received["ledger"]["accounts"][0];
+    assert_eq!(number(&sent, "transmitted_packets"), 300_000);
+    assert_eq!(number(account, "entered.wire_packets"), 300_000, "{received}");
+    let dropped = number(account, "left.kernel_ring_packets");
+    assert_eq!(number(&received, "received_packets") + dropped, 300_000);
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = [
+        ("received_is_what_was_sent", received_is_what_was_sent as fn() -> Outcome),
+        ("recorded_is_what_was_sent", recorded_is_what_was_sent),
+        ("recording_survives_its_interface", recording_survives_its_interface),
+        ("a_frame_beyond_the_mtu_is_refused", a_frame_beyond_the_mtu_is_refused),
+        ("signals_end_a_run", signals_end_a_run),
+        ("overload_is_accounted_for", overload_is_accounted_for),
+    ];
+    if !Rights::probe().can_make_networks()
+        && let Err(reason) = enter_user_namespace()
+    {
+        for (name, _) in trials {
+            eprintln!("SKIPPED {name}: {reason}");
+        }
+        return ExitCode::SUCCESS;
+    }
+    let trials = trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

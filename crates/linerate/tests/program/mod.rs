@@ -1,0 +1,71 @@
+//! Runs the program under test and reads what it says.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A finished run of the program.
+#[derive(Debug)]
+pub struct Run {
+    /// Exit code; `None` after a signal.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Run {
+    /// Runs `linerate` with `arguments` to its end.
+    pub fn of(arguments: &[&str]) -> Self {
+        command(arguments).output().map(Self::from).unwrap()
+    }
+
+    /// Asserts the exit code, showing what the program said if it differs.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout:\n{}\nstderr:\n{}",
+            String::from_utf8_lossy(&self.stdout),
+            self.stderr
+        );
+        self
+    }
+
+    /// The last line of standard output as JSON, which is the result.
+    #[track_caller]
+    pub fn result(&self) -> Value {
+        let text = String::from_utf8_lossy(&self.stdout);
+        let last = text.lines().last().unwrap_or_default();
+        let value: Value = serde_json::from_str(last)
+            .unwrap_or_else(|_| panic!("no JSON: «{last}»; stderr:\n{}", self.stderr));
+        assert_eq!(value["kind"], "result", "{value}");
+        value
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: output.stdout,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The program with arguments, its outputs captured, no input.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A number in a JSON object, by a path such as `ledger.unexplained_packets`.
+#[track_caller]
+pub fn number(value: &Value, path: &str) -> u64 {
+    let found = path.split('.').fold(value, |value, name| &value[name]);
+    found.as_u64().unwrap_or_else(|| panic!("no number at {path} in {value}"))
+}
