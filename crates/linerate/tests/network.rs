@@ -52,6 +52,14 @@ struct Running {
     stdout: BufReader<std::process::ChildStdout>,
 }
 
+impl Drop for Running {
+    /// A case that fails half way leaves nothing running.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Running {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();

@@ -136,6 +136,13 @@ impl Batch {
         self.slab.get_mut(start..start + frame.length as usize)
     }
 
+    /// Gives all frames the same time of arrival.
+    pub fn set_time(&mut self, time_ns: u64) {
+        for frame in &mut self.frames {
+            frame.meta.time_ns = time_ns;
+        }
+    }
+
     /// Removes the first `count` frames: they were sent.
     pub fn drop_front(&mut self, count: usize) {
         if count >= self.frames.len() {

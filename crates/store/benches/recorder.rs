@@ -24,13 +24,11 @@ fn main() {
     let directories =
         if named.is_empty() { vec!["/dev/shm".into(), std::env::temp_dir()] } else { named };
     for directory in directories {
-        let plain = plain_gigabytes_per_second(&directory);
-        println!("{}: plain loop {plain:.2} GB/s", directory.display());
         for length in [60, 1514] {
+            let plain = plain_gigabytes_per_second(&directory);
+            println!("{}: plain loop {plain:.2} GB/s", directory.display());
             run(&directory, length, plain);
         }
-        let plain = plain_gigabytes_per_second(&directory);
-        println!("{}: plain loop again {plain:.2} GB/s", directory.display());
     }
     append_alone(60);
     append_alone(1514);

@@ -19,6 +19,7 @@ mod segments;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use capture_stream::{BATCHES_AHEAD, CaptureStream};
 use segments::Segment;
@@ -34,11 +35,14 @@ use crate::pcapng::packet::PacketHead;
 use crate::record::{Interface, LinkType, Record};
 use crate::scan::SegmentFile;
 use crate::selection::Selection;
-use crate::trailer;
+use crate::trailer::{self, ChunkTrailer};
 
 /// Most chunks in memory. Only chunks that overlap in time are held at once; beyond this the one
 /// due last is put back and read again when its time comes.
 const BATCHES_MAX: usize = 256;
+/// How often, and how long apart, a chunk is read that is being written: a disk needs less.
+const ATTEMPTS: u32 = 25;
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(4);
 
 /// What was read, found and missing. Counters grow while packets are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -102,6 +106,7 @@ enum Source {
     Segment {
         path: PathBuf,
         file: Option<SegmentFile>,
+        being_written: bool,
         /// Chunks that are still to be read.
         remaining: usize,
         interface: u32,
@@ -190,6 +195,7 @@ impl Find {
         }
         self.sources.push(Source::Segment {
             path: segment.path,
+            being_written: segment.file.is_some(),
             file: segment.file,
             remaining: segment.chunks.len(),
             interface: self.interfaces.number(&segment.interface),
@@ -332,7 +338,7 @@ impl Find {
             matches!(sources.get(batch.source as usize), Some(Source::Segment { .. }))
         };
         let Some(batch) = self.merge.take_last(of_segment) else { return };
-        let trailer = trailer::ChunkTrailer::at_end_of(&batch.bytes);
+        let trailer = ChunkTrailer::at_end_of(&batch.bytes);
         if let (Some(next), Some(trailer)) = (batch.found.get(batch.taken), trailer) {
             let (offset, length) = (trailer.offset, trailer.length);
             let key = (next.time_ns, batch.source, batch.number);
@@ -349,7 +355,7 @@ impl Find {
     /// Reads and searches a chunk; `None` if it is damaged or gone.
     fn read_chunk(&mut self, pending: &Pending, bytes: &mut Vec<u8>) -> Result<Option<Vec<Found>>> {
         let (_, source, sequence) = pending.key;
-        let Some(Source::Segment { path, file, remaining, interface }) =
+        let Some(Source::Segment { path, file, being_written, remaining, interface }) =
             self.sources.get_mut(source as usize)
         else {
             return Ok(None);
@@ -364,38 +370,57 @@ impl Find {
                 }
             }
         }
+        let Some(open) = file else { return Ok(None) };
         bytes.resize(pending.length as usize, 0);
-        let read = file.as_ref().map_or(Ok(0), |file| file.read(bytes, pending.offset))?;
+        let attempts = if *being_written { ATTEMPTS } else { 1 };
+        let whole = read_whole(open, bytes, pending.offset, attempts)?;
         *remaining = remaining.saturating_sub(1);
-        if *remaining == 0 {
+        // One that is being written will have another name when it is asked for again.
+        if *remaining == 0 && !*being_written {
             *file = None;
         }
         self.report.chunks_read += 1;
-        self.report.bytes_read += read as u64;
-        match trailer::verify(bytes) {
-            Ok(trailer) if trailer.sequence == sequence && trailer.offset == pending.offset => {
-                let content = bytes.get(..trailer.content_length as usize).unwrap_or_default();
-                let link_type = self.interfaces.link_type(*interface);
-                let capacity = if self.selection.is_time_only() { trailer.packets } else { 0 };
-                let mut found = Vec::with_capacity(capacity as usize);
-                let examined = search(content, link_type, &self.selection, &mut found);
-                if pending.taken == 0 {
-                    self.report.packets_examined += examined;
-                }
-                Ok(Some(found))
-            }
-            _ => {
-                self.report.chunks_damaged += 1;
-                let text = format!(
-                    "{}: the chunk at byte {} is damaged; its packets are missing",
-                    path.display(),
-                    pending.offset
-                );
-                self.report.problem(text);
-                Ok(None)
-            }
+        self.report.bytes_read += bytes.len() as u64;
+        let Some(chunk) = whole.filter(|chunk| chunk.sequence == sequence) else {
+            self.report.chunks_damaged += 1;
+            let (name, at) = (path.display(), pending.offset);
+            let text =
+                format!("{name}: the chunk at byte {at} is damaged; its packets are missing");
+            self.report.problem(text);
+            return Ok(None);
+        };
+        let content = bytes.get(..chunk.content_length as usize).unwrap_or_default();
+        let link_type = self.interfaces.link_type(*interface);
+        let capacity = if self.selection.is_time_only() { chunk.packets } else { 0 };
+        let mut found = Vec::with_capacity(capacity as usize);
+        let examined = search(content, link_type, &self.selection, &mut found);
+        if pending.taken == 0 {
+            self.report.packets_examined += examined;
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Fills `bytes` with the chunk at `offset` and checks it. Of a chunk that is just being written the
+/// end may be there before the rest: it is read again for a little while.
+fn read_whole(
+    file: &SegmentFile,
+    bytes: &mut [u8],
+    offset: u64,
+    attempts: u32,
+) -> Result<Option<ChunkTrailer>> {
+    for attempt in 0..attempts {
+        if attempt > 0 {
+            std::thread::sleep(ATTEMPT_PAUSE);
+        }
+        // A short read leaves what the memory held before: never to be taken for this chunk.
+        let filled = file.read(bytes, offset)? == bytes.len();
+        let whole = trailer::verify(bytes).ok().filter(|chunk| filled && chunk.offset == offset);
+        if whole.is_some() {
+            return Ok(whole);
         }
     }
+    Ok(None)
 }
 
 /// Where the packets of a chunk lie that are looked for; returns how many were looked at.

@@ -249,7 +249,11 @@ fn both_engines_write_the_same() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn what_was_appended_is_read_whatever_sizes_and_times(

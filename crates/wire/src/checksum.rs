@@ -293,7 +293,7 @@ mod tests {
             // which 0 and 0xffff are both right.
             data[0] = 1;
             let before = checksum(&data);
-            let at = 4 + (at % (data.len() - 8)) & !1;
+            let at = (4 + at % (data.len() - 8)) & !1;
             let old = u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
             data[at..at + 4].copy_from_slice(&value.to_be_bytes());
             prop_assert_eq!(update_u32(before, old, value), checksum(&data));

@@ -134,7 +134,8 @@ fn mpls(frame: &[u8], mut at: usize, headers: &mut Headers) {
     match frame.get(at).map(|byte| byte >> 4) {
         Some(4) => ipv4(frame, at, headers),
         Some(6) => ipv6(frame, at, headers),
-        _ => {}
+        Some(_) => {}
+        None => headers.marks.insert(Marks::TRUNCATED),
     }
 }
 

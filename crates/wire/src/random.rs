@@ -57,9 +57,10 @@ pub const fn at_most_wide(key: u64, index: u64, last: u128) -> u128 {
 /// Maps a number of 64 bits to 0..=`last`, monotonically.
 #[inline]
 const fn scale(number: u64, last: u64) -> u64 {
-    // With `last` for the factor 2^64 - 1 the count would overflow: product + number is
-    // number × (last + 1) without needing the 65th bit.
-    ((number as u128 * last as u128 + number as u128) >> 64) as u64
+    match last.checked_add(1) {
+        Some(count) => ((number as u128 * count as u128) >> 64) as u64,
+        None => number,
+    }
 }
 
 /// The upper 128 bits of a product of 256.

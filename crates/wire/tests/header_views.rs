@@ -1,6 +1,8 @@
 //! Header views against etherparse: each field of every header in frames that
 //! etherparse's writers made, read by both.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod frame;
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};

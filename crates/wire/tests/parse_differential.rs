@@ -1,6 +1,8 @@
 //! `parse` and `checksum` against etherparse, over frames of all kinds that
 //! etherparse's writers made.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod frame;
 
 use std::net::IpAddr;

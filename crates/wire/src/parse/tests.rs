@@ -60,6 +60,9 @@ fn labels_before_something_else_than_ip() {
     assert_eq!((headers.network(), headers.ethertype()), (Network::None, 0x8848));
     assert!(headers.marks.is_empty());
     assert_eq!(headers.payload_offset(), None);
+    // A frame that ends behind the last label lacks what was labelled.
+    let headers = parse_ethernet(&frame(&[&[0x88, 0x47], &[0, 1, 1, 64]]));
+    assert!(headers.is_truncated());
 }
 
 #[test]

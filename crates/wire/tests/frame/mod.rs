@@ -37,6 +37,7 @@ pub enum TransportPlan {
 }
 
 /// A frame, and where its parts are by construction.
+#[allow(dead_code, reason = "each test that shares this module uses a part of it")]
 #[derive(Clone, Debug)]
 pub struct Built {
     pub bytes: Vec<u8>,
