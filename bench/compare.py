@@ -175,6 +175,8 @@ def record(options, directory):
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(6 if name.startswith("netsniff") else 2)
             before = counter(SENDER, TX, "tx_packets")
+            # What a tool spends on coming up (memory that it touches first) is not per packet.
+            idle = cpu_seconds(process.pid)
             sender = [LINERATE, "generate", f"packet:{TX}", "--size", str(options.size), "--json",
                       "--duration", f"{options.seconds}s", "--rate", options.rate]
             if options.senders > 1:
@@ -183,7 +185,7 @@ def record(options, directory):
                 sender += ["--cpu", "1"]
             sh("ip", "netns", "exec", SENDER, *sender, check=False)
             time.sleep(1.5)
-            used = cpu_seconds(process.pid)
+            used = cpu_seconds(process.pid) - idle
             process.send_signal(2)
             process.wait(timeout=60)
             sent = counter(SENDER, TX, "tx_packets") - before

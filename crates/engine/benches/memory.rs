@@ -72,7 +72,7 @@ fn through_memory(spec: &TemplateSpec, packets: u64, clock: &Clock) -> f64 {
             sink.transmit(&mut incoming).unwrap();
         }
     }
-    assert_eq!(sink.counters().unwrap().accepted_packets, packets);
+    assert_eq!(TxQueue::counters(&mut sink).unwrap().accepted_packets, packets);
     packets as f64 / begun.elapsed().as_secs_f64() / 1e6
 }
 

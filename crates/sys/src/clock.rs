@@ -9,8 +9,10 @@
 //! by what the rate is wrong, a few µs at most; the largest distance seen is
 //! [`Clock::deviation_ns_max`].
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
+use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::{Error, Result};
@@ -21,8 +23,11 @@ const CALIBRATION: Duration = Duration::from_millis(20);
 const ATTEMPTS: usize = 8;
 /// Time over which a deviation is steered out.
 const STEER_NS: i128 = 1_000_000_000;
-/// A change of real time against monotonic time by more than this was a step.
-const STEP_NS: i64 = 1_000_000;
+/// A change of real time against monotonic time by more than this, and by more than the readings
+/// are uncertain, was a step: slewing (adjtimex(2)) changes both clocks alike.
+const STEP_NS: u64 = 10_000;
+/// Time over which the rate of the counter is measured while the clock runs.
+const RATE_WINDOW_NS: u64 = 1_000_000_000;
 /// The kernel wakes a sleeper this late at most, on an idle machine: the rest is spun away.
 const SPIN_NS: u64 = 60_000;
 /// Parts of a ns in which the rate is kept.
@@ -35,31 +40,42 @@ const NS_PER_S: i128 = 1_000_000_000;
 pub struct Clock {
     counter: Option<Counter>,
     /// Real time less monotonic time.
-    real_offset_ns: i64,
+    real_offset: RealOffset,
     deviation_ns_max: u64,
     step_ns: i64,
 }
 
-/// How counter values become ns.
+/// The distance between the kernel's real and monotonic clocks.
+#[derive(Debug, Clone, Copy)]
+struct RealOffset {
+    ns: i64,
+    /// How long the readings took from which it comes: its uncertainty.
+    window_ns: u64,
+}
+
+/// How counter values become ns. Rates are ns per tick, in units of 2^-32 ns.
 #[derive(Debug, Clone)]
 struct Counter {
-    /// The very first pair, for the rate over a long time.
-    first: (u64, u64),
+    /// The pair (ticks, ns) from which the rate is measured.
+    measured_from: (u64, u64),
+    /// How long the last measurement of the rate took.
+    measured_ns: u64,
+    /// The rate as measured.
+    measured_rate: u64,
     /// The pair from which readings are counted.
     anchor: (u64, u64),
-    /// ns per tick, in units of 2^-32 ns.
+    /// The rate in use: the measured one, steered.
     rate: u64,
 }
 
 impl Clock {
     /// Sets the clock by the kernel's; takes about 20 ms where the counter is used.
     pub fn new() -> Result<Self> {
-        // Sleeps end when they should, not up to 50 µs later (PR_SET_TIMERSLACK, prctl(2)).
         // Where it is refused, sleeps are longer: the spin at their end is then shorter.
-        set_timer_slack();
+        let _ = set_timer_slack();
         let counter = counter_is_trusted().then(Counter::calibrate);
-        let real_offset_ns = real_offset_ns();
-        Ok(Self { counter, real_offset_ns, deviation_ns_max: 0, step_ns: 0 })
+        let real_offset = RealOffset::read();
+        Ok(Self { counter, real_offset, deviation_ns_max: 0, step_ns: 0 })
     }
 
     /// Monotonic time in ns.
@@ -74,7 +90,7 @@ impl Clock {
     /// Real time in ns since the Unix epoch.
     #[inline]
     pub fn realtime_ns(&self) -> u64 {
-        self.now_ns().saturating_add_signed(self.real_offset_ns)
+        self.now_ns().saturating_add_signed(self.real_offset.ns)
     }
 
     /// Compares with the kernel's clocks and steers towards them. To be called about once a second.
@@ -83,12 +99,20 @@ impl Clock {
             let deviation_ns = counter.resync();
             self.deviation_ns_max = self.deviation_ns_max.max(deviation_ns);
         }
-        let offset_ns = real_offset_ns();
-        let change_ns = offset_ns - self.real_offset_ns;
-        if change_ns.abs() > STEP_NS {
-            self.step_ns += change_ns;
+        self.follow_real_time(RealOffset::read());
+    }
+
+    fn follow_real_time(&mut self, now: RealOffset) {
+        let held = self.real_offset;
+        let change_ns = now.ns.saturating_sub(held.ns);
+        let uncertain_ns = STEP_NS.saturating_add(now.window_ns).saturating_add(held.window_ns);
+        if change_ns.unsigned_abs() > uncertain_ns {
+            self.step_ns = self.step_ns.saturating_add(change_ns);
+            self.real_offset = now;
+        } else if now.window_ns < held.window_ns / 2 {
+            // Otherwise the offset stays as it is: following its noise would set real time back.
+            self.real_offset = now;
         }
-        self.real_offset_ns = offset_ns;
     }
 
     /// The largest distance from the kernel's monotonic clock that a comparison has found, in ns.
@@ -117,7 +141,12 @@ impl Clock {
                 return;
             }
             if left_ns > SPIN_NS {
-                std::thread::sleep(Duration::from_nanos(left_ns - SPIN_NS));
+                // An absolute time, so that losing the CPU just before the call delays nothing.
+                // After a signal the loop sleeps again.
+                let _ = clock_nanosleep_absolute(
+                    ClockId::Monotonic,
+                    &timespec(time_ns.saturating_sub(SPIN_NS)),
+                );
             } else {
                 std::hint::spin_loop();
             }
@@ -127,10 +156,12 @@ impl Clock {
 
 impl Counter {
     fn calibrate() -> Self {
-        let first = compare();
+        let measured_from = compare();
         std::thread::sleep(CALIBRATION);
         let anchor = compare();
-        Self { first, anchor, rate: rate_between(first, anchor) }
+        let rate = rate_between(measured_from, anchor);
+        let measured_ns = anchor.1.saturating_sub(measured_from.1);
+        Self { measured_from, measured_ns, measured_rate: rate, anchor, rate }
     }
 
     fn ns_at(&self, ticks: u64) -> u64 {
@@ -145,7 +176,8 @@ impl Counter {
         let (ticks, kernel_ns) = compare();
         let mine_ns = self.ns_at(ticks);
         let ahead_ns = i128::from(mine_ns) - i128::from(kernel_ns);
-        let rate = i128::from(rate_between(self.first, (ticks, kernel_ns)));
+        self.measure((ticks, kernel_ns));
+        let rate = i128::from(self.measured_rate);
         // The rate that meets the kernel's time in a second, within a tenth of the true one.
         let correction = (rate * ahead_ns / STEER_NS).clamp(-rate / 10, rate / 10);
         // Going on from where this clock stands keeps it from running backwards; far behind
@@ -155,6 +187,41 @@ impl Counter {
         self.rate = u64::try_from(rate - correction).unwrap_or(self.rate);
         ahead_ns.unsigned_abs().try_into().unwrap_or(u64::MAX)
     }
+
+    /// Measures the rate over ever longer times, and from [`RATE_WINDOW_NS`] on over the last such
+    /// window: the kernel's own rate changes when it is steered by NTP.
+    fn measure(&mut self, now: (u64, u64)) {
+        let span_ns = now.1.saturating_sub(self.measured_from.1);
+        if span_ns < self.measured_ns.min(RATE_WINDOW_NS) {
+            return;
+        }
+        self.measured_rate = rate_between(self.measured_from, now);
+        self.measured_ns = span_ns;
+        if span_ns >= RATE_WINDOW_NS {
+            self.measured_from = now;
+        }
+    }
+}
+
+impl RealOffset {
+    fn read() -> Self {
+        let mut best = Self { ns: 0, window_ns: u64::MAX };
+        for _ in 0..ATTEMPTS {
+            let before = kernel_ns(ClockId::Monotonic);
+            let real = kernel_ns(ClockId::Realtime);
+            let window_ns = kernel_ns(ClockId::Monotonic).saturating_sub(before);
+            if window_ns < best.window_ns {
+                let offset = i128::from(real) - i128::from(before + window_ns / 2);
+                best = Self { ns: i64::try_from(offset).unwrap_or(0), window_ns };
+            }
+        }
+        best
+    }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    let (seconds, rest) = (ns / NS_PER_S as u64, ns % NS_PER_S as u64);
+    Timespec { tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX), tv_nsec: rest as i64 }
 }
 
 fn rate_between(from: (u64, u64), to: (u64, u64)) -> u64 {
@@ -183,33 +250,38 @@ fn kernel_ns(clock: ClockId) -> u64 {
     u64::try_from(i128::from(tv_sec) * NS_PER_S + i128::from(tv_nsec)).unwrap_or(0)
 }
 
-fn real_offset_ns() -> i64 {
-    let mut best = (u64::MAX, 0);
-    for _ in 0..ATTEMPTS {
-        let before = kernel_ns(ClockId::Monotonic);
-        let real = kernel_ns(ClockId::Realtime);
-        let window = kernel_ns(ClockId::Monotonic).saturating_sub(before);
-        if window < best.0 {
-            let offset = i128::from(real) - i128::from(before + window / 2);
-            best = (window, i64::try_from(offset).unwrap_or(0));
-        }
-    }
-    best.1
-}
-
 /// The kernel has tested the counter on all CPUs before it chose it as its own clock source.
 fn counter_is_trusted() -> bool {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    cfg!(target_arch = "x86_64")
+    counter_is_constant()
         && std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc")
+}
+
+/// Whether the CPU promises one rate in all its power states: the «invariant TSC» of Intel's and AMD's
+/// manuals, bit 8 of EDX of CPUID leaf 8000_0007h.
+#[cfg(target_arch = "x86_64")]
+fn counter_is_constant() -> bool {
+    use core::arch::x86_64::__cpuid;
+    const POWER_LEAF: u32 = 0x8000_0007;
+    __cpuid(0x8000_0000).eax >= POWER_LEAF && __cpuid(POWER_LEAF).edx & (1 << 8) != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn counter_is_constant() -> bool {
+    false
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn read_counter() -> u64 {
+    use core::arch::x86_64::{_mm_lfence, _rdtsc};
+    // RDTSC alone may run before instructions that precede it, another RDTSC included: without the
+    // fence, as in the kernel, times could run backwards.
+    // SAFETY: every x86-64 CPU has SSE2, of which the fence is a part.
+    unsafe { _mm_lfence() };
     // SAFETY: RDTSC reads a register and touches no memory. The kernel allows it in user space
     // where its clock source is tsc, which is when this is called.
-    unsafe { core::arch::x86_64::_rdtsc() }
+    unsafe { _rdtsc() }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -218,10 +290,15 @@ fn read_counter() -> u64 {
     kernel_ns(ClockId::Monotonic)
 }
 
-fn set_timer_slack() {
-    // SAFETY: PR_SET_TIMERSLACK takes one number and no pointer.
-    let outcome = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0_u64, 0_u64, 0_u64) };
-    debug_assert!(outcome == 0, "{}", Error::last("setting the timer slack"));
+/// Lets the calling thread's sleeps end within a ns of their time where the kernel can, instead of
+/// up to 50 µs later (`PR_SET_TIMERSLACK`, prctl(2)). Threads inherit it from the one that starts
+/// them; [`Clock::new`] does it for its own.
+///
+/// # Errors
+/// What prctl(2) reports.
+pub fn set_timer_slack() -> Result<()> {
+    set_current_timer_slack(NonZeroU64::new(1))
+        .map_err(|source| Error::new("setting the timer slack of this thread", source))
 }
 
 #[cfg(test)]
@@ -264,6 +341,49 @@ mod tests {
             clock.sleep_until(until);
             assert!(clock.now_ns() >= until);
         }
+    }
+
+    #[test]
+    fn a_step_of_real_time_is_followed_and_counted_and_noise_is_not() {
+        let mut clock = Clock::new().unwrap();
+        let held = RealOffset { ns: 1_000_000_000, window_ns: 100 };
+        clock.real_offset = held;
+        clock.follow_real_time(RealOffset { ns: held.ns - 90, window_ns: 100 });
+        assert_eq!((clock.real_offset.ns, clock.realtime_step_ns()), (held.ns, 0));
+        // A reading that was interrupted proves nothing.
+        clock.follow_real_time(RealOffset { ns: held.ns + 400_000, window_ns: 900_000 });
+        assert_eq!((clock.real_offset.ns, clock.realtime_step_ns()), (held.ns, 0));
+        clock.follow_real_time(RealOffset { ns: held.ns - 50_000, window_ns: 100 });
+        assert_eq!(clock.realtime_step_ns(), -50_000);
+        clock.follow_real_time(RealOffset { ns: held.ns + 2_000_000_000, window_ns: 100 });
+        assert_eq!(clock.realtime_step_ns(), 2_000_000_000);
+        assert_eq!(clock.real_offset.ns, held.ns + 2_000_000_000);
+    }
+
+    #[test]
+    fn the_rate_is_measured_over_longer_times_and_then_over_the_last_window() {
+        let start = (1_000, 5_000);
+        let mut counter = Counter {
+            measured_from: start,
+            measured_ns: 20_000_000,
+            measured_rate: 7,
+            anchor: start,
+            rate: 7,
+        };
+        let at = |ms: u64, ticks_per_ns: u64| {
+            (start.0 + ms * 1_000_000 * ticks_per_ns, start.1 + ms * 1_000_000)
+        };
+        counter.measure(at(10, 2));
+        assert_eq!(counter.measured_rate, 7, "shorter than what was measured before");
+        counter.measure(at(40, 2));
+        assert_eq!((counter.measured_rate, counter.measured_from), (1 << 31, start));
+        counter.measure(at(1_000, 2));
+        assert_eq!((counter.measured_rate, counter.measured_from), (1 << 31, at(1_000, 2)));
+        let (ticks, ns) = at(1_000, 2);
+        counter.measure((ticks + 500_000_000, ns + 500_000_000));
+        assert_eq!(counter.measured_rate, 1 << 31);
+        counter.measure((ticks + 1_000_000_000, ns + 1_000_000_000));
+        assert_eq!(counter.measured_rate, 1 << 32);
     }
 
     #[test]

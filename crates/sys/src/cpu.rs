@@ -2,19 +2,28 @@
 //!
 //! [`Topology`] is read from the kernel's `/sys` or from a recorded copy of it, so that plans for
 //! another machine can be made and tested anywhere. *Siblings* are hardware threads of one core;
-//! a *node* is a NUMA node. Limit: a recorded copy has no affinity mask; all its CPUs count as
-//! allowed.
+//! a *node* is a NUMA node. Limits: a recorded copy has no affinity mask, the caller says which of
+//! its CPUs count as allowed; affinity reaches 1024 CPUs.
+
+mod cache;
+mod usage;
+
+pub use cache::{Cache, CacheKind};
+pub use usage::{Usage, process_cpu_ns, process_usage, thread_cpu_ns, thread_usage};
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, getpid};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity, set_name};
 
 use crate::{Error, Result};
+
+/// What the kernel keeps of a thread's name (prctl(2), `PR_SET_NAME`).
+const THREAD_NAME_BYTES_MAX: usize = 15;
 
 /// One hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +48,7 @@ pub struct Cpu {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     cpus: Vec<Cpu>,
+    caches: Vec<Cache>,
 }
 
 impl Topology {
@@ -71,12 +81,41 @@ impl Topology {
                 isolated: isolated.contains(&number),
             }
         });
-        Ok(Self { cpus: cpus.collect() })
+        let cpus: Vec<Cpu> = cpus.collect();
+        let caches = cache::read(&directory, cpus.iter().map(|cpu| cpu.number));
+        Ok(Self { cpus, caches })
     }
 
     /// All CPUs that are online.
     pub fn cpus(&self) -> &[Cpu] {
         &self.cpus
+    }
+
+    /// The CPU of this number, if it is online.
+    pub fn cpu(&self, number: usize) -> Option<&Cpu> {
+        self.cpus.iter().find(|cpu| cpu.number == number)
+    }
+
+    /// All caches, each once, by level and then by the first CPU that uses it. Empty where the
+    /// kernel does not say.
+    pub fn caches(&self) -> &[Cache] {
+        &self.caches
+    }
+
+    /// The numbers of the NUMA nodes that have CPUs, ascending.
+    pub fn nodes(&self) -> BTreeSet<usize> {
+        self.cpus.iter().map(|cpu| cpu.node).collect()
+    }
+
+    /// How many packages (sockets) there are.
+    pub fn packages(&self) -> usize {
+        self.cpus.iter().map(|cpu| cpu.package).collect::<BTreeSet<_>>().len()
+    }
+
+    /// How many cores there are: siblings count once.
+    pub fn cores(&self) -> usize {
+        let leads = |cpu: &&Cpu| cpu.siblings.iter().all(|&sibling| sibling > cpu.number);
+        self.cpus.iter().filter(leads).count()
     }
 
     /// Numbers of the CPUs that this process may use, ascending.
@@ -99,25 +138,32 @@ pub fn pin_thread(cpu: usize) -> Result<()> {
     })
 }
 
-/// CPU time that the calling thread has used, in ns (CLOCK_THREAD_CPUTIME_ID).
-pub fn thread_cpu_ns() -> u64 {
-    cpu_ns(ClockId::ThreadCPUTime)
+/// The CPU that runs the calling thread now; it may be another one right after, unless the thread is
+/// pinned (getcpu(2)).
+pub fn current_cpu() -> usize {
+    sched_getcpu()
 }
 
-/// CPU time that all threads of this process have used, in ns (CLOCK_PROCESS_CPUTIME_ID).
-pub fn process_cpu_ns() -> u64 {
-    cpu_ns(ClockId::ProcessCPUTime)
+/// Names the calling thread in ps(1), top(1) and perf(1). The kernel keeps 15 bytes: longer names
+/// are cut.
+///
+/// # Errors
+/// [`Kind::Invalid`](crate::Kind::Invalid) for a name with a zero byte; what prctl(2) reports.
+pub fn name_thread(name: &str) -> Result<()> {
+    let action = || format!("naming a thread {name:?}");
+    let mut end = name.len().min(THREAD_NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let bytes = name.as_bytes().get(..end).unwrap_or_default();
+    let text = CString::new(bytes)
+        .map_err(|_| Error::new(action(), io::Error::from_raw_os_error(libc::EINVAL)))?;
+    set_name(&text).map_err(|source| Error::new(action(), source))
 }
 
 /// The number of this process.
 pub fn process_id() -> i32 {
     Pid::as_raw(Some(getpid()))
-}
-
-fn cpu_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let ns = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
-    u64::try_from(ns).unwrap_or(0)
 }
 
 fn read_number(path: &Path) -> Option<usize> {
@@ -182,6 +228,22 @@ mod tests {
             write("core_id", format!("{}\n", core / 2));
             write("physical_package_id", format!("{}\n", number % 2));
             write("thread_siblings_list", format!("{},{}\n", core, core + 4));
+            // A first level of each core, a last level of each node.
+            let shared = |index: usize| match index {
+                0 => ("1", "Data", "32K", format!("{},{}\n", core, core + 4)),
+                _ if number % 2 == 0 => ("3", "Unified", "16M", "0,2,4,6\n".to_owned()),
+                _ => ("3", "Unified", "16M", "1,3,5,7\n".to_owned()),
+            };
+            for index in 0..2 {
+                let cache = folder.join(format!("cache/index{index}"));
+                fs::create_dir_all(&cache).unwrap();
+                let (level, kind, size, cpus) = shared(index);
+                for (name, text) in
+                    [("level", level), ("type", kind), ("size", size), ("shared_cpu_list", &cpus)]
+                {
+                    fs::write(cache.join(name), text).unwrap();
+                }
+            }
         }
         fs::write(cpus.join("online"), "0-7\n").unwrap();
         fs::write(cpus.join("isolated"), "6-7\n").unwrap();
@@ -192,6 +254,16 @@ mod tests {
         assert_eq!(cpu.siblings, [2]);
         assert!(cpu.isolated && cpu.allowed);
         assert_eq!(topology.allowed_cpus().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!((topology.cores(), topology.packages()), (4, 2));
+        assert_eq!(topology.nodes().into_iter().collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(topology.cpu(7).unwrap().siblings, [3]);
+        assert_eq!(topology.cpu(8), None);
+        let caches: Vec<_> =
+            topology.caches().iter().map(|it| (it.level, it.bytes, it.cpus.clone())).collect();
+        let last = |cpus: [usize; 4]| (3, 16 << 20, cpus.to_vec());
+        let mut expected: Vec<_> = (0..4).map(|core| (1, 32 << 10, vec![core, core + 4])).collect();
+        expected.extend([last([0, 2, 4, 6]), last([1, 3, 5, 7])]);
+        assert_eq!(caches, expected);
     }
 
     #[test]
@@ -210,6 +282,7 @@ mod tests {
             pin_thread(last).unwrap();
             let topology = Topology::read().unwrap();
             assert_eq!(topology.allowed_cpus().collect::<Vec<_>>(), [last]);
+            assert_eq!(current_cpu(), last);
         })
         .join()
         .unwrap();
@@ -217,12 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_grows_with_work() {
-        let before = thread_cpu_ns();
-        let mut value = 1u64;
-        while thread_cpu_ns() == before {
-            value = std::hint::black_box(value.wrapping_mul(3));
-        }
-        assert!(thread_cpu_ns() > before && process_cpu_ns() > 0 && process_id() > 0);
+    fn thread_names_are_cut_between_characters() {
+        std::thread::spawn(|| {
+            name_thread("worker-000000é-long").unwrap();
+            let comm = fs::read_to_string("/proc/thread-self/comm").unwrap();
+            assert_eq!(comm, "worker-000000é\n");
+            assert!(name_thread("a\0b").is_err());
+        })
+        .join()
+        .unwrap();
     }
 }

@@ -32,8 +32,8 @@ use uring::Uring;
 
 /// More writes in flight help no disk.
 const DEPTH_MAX: usize = 4096;
-/// Threads of the pool when nobody says how many: pwrite(2) keeps one write in flight per thread,
-/// and no more threads than this improved any disk that was tried.
+/// Threads of the pool when nobody says how many: pwrite(2) keeps one write in flight per thread.
+/// On the disk that was tried, 4, 8 and 16 were alike.
 const POOL_THREADS_DEFAULT: usize = 8;
 
 /// Which engine a writer shall use.

@@ -1,8 +1,7 @@
 //! How fast frames are made: Mpps on one core into a slab of 64 slots.
 //!
 //! Run with `cargo bench -p wire --bench template`. Each line is the median, lowest and
-//! highest of 101 measurements of 4 ms; the highest is what
-//! others on the machine disturbed least.
+//! highest of 101 measurements of 4 ms; the highest is what others on the machine disturbed least.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

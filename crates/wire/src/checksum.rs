@@ -64,21 +64,32 @@ impl Sum {
 fn native_sum(data: &[u8]) -> u16 {
     // Four 32-bit lanes widened to 64 bits: the form that vectorises.
     let mut lanes = [0u64; 4];
-    let mut blocks = data.chunks_exact(16);
-    for block in &mut blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(4)) {
-            let word = <[u8; 4]>::try_from(word).unwrap_or_default();
-            *lane += u64::from(u32::from_ne_bytes(word));
+    let (blocks, mut rest) = data.as_chunks::<16>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<4>().0) {
+            *lane += u64::from(u32::from_ne_bytes(*word));
         }
     }
     let mut sum: u64 = lanes.iter().map(|lane| (lane & 0xffff_ffff) + (lane >> 32)).sum();
-    let mut words = blocks.remainder().chunks_exact(2);
-    for word in &mut words {
-        sum += u64::from(u16::from_ne_bytes(<[u8; 2]>::try_from(word).unwrap_or_default()));
+    // Headers are short: what is left of a block takes four steps, not a loop.
+    if let Some((bytes, tail)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_ne_bytes(*bytes);
+        sum += (word & 0xffff_ffff) + (word >> 32);
+        rest = tail;
     }
-    if let [last] = words.remainder() {
-        sum += u64::from(u16::from_ne_bytes([*last, 0]));
+    if let Some((bytes, tail)) = rest.split_first_chunk::<4>() {
+        sum += u64::from(u32::from_ne_bytes(*bytes));
+        rest = tail;
     }
+    sum += match *rest {
+        [first, second, last] => {
+            u64::from(u16::from_ne_bytes([first, second]))
+                + u64::from(u16::from_ne_bytes([last, 0]))
+        }
+        [first, second] => u64::from(u16::from_ne_bytes([first, second])),
+        [last] => u64::from(u16::from_ne_bytes([last, 0])),
+        _ => 0,
+    };
     Sum(sum).folded()
 }
 

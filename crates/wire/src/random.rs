@@ -68,7 +68,7 @@ const fn high_half(a: u128, b: u128) -> u128 {
     let low = u64::MAX as u128;
     let (a_high, a_low) = (a >> 64, a & low);
     let (b_high, b_low) = (b >> 64, b & low);
-    let middle = a_high * b_low + (a_low * b_low >> 64);
+    let middle = a_high * b_low + ((a_low * b_low) >> 64);
     let other = a_low * b_high + (middle & low);
     a_high * b_high + (middle >> 64) + (other >> 64)
 }

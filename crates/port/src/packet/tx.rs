@@ -1,11 +1,12 @@
-//! Sending to an interface: batches handed to the kernel by one system call each.
+//! Sending to an interface: batches handed to the kernel by one system call each, by whichever way
+//! [`sys::packet`] measured as the fastest.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use sys::Kind;
 use sys::link::Link;
-use sys::packet::{Blocked, Sender, SenderConfig};
+use sys::packet::{Blocked, Method, Sender, SenderConfig};
 
 use super::device::Device;
 use crate::batch::Batch;
@@ -40,7 +41,11 @@ impl PacketTx {
         let config = SenderConfig::new(interface);
         let link = Link::by_name(interface)?;
         let sender = Sender::open(&config)?;
-        let mechanism = "AF_PACKET sendmmsg, past the queueing discipline".to_owned();
+        let way = match sender.method() {
+            Method::Messages => "sendmmsg",
+            _ => "transmit ring, each frame copied whole",
+        };
+        let mechanism = format!("AF_PACKET {way}, past the queueing discipline");
         Ok(Self {
             sender,
             device: Device::open(interface)?,

@@ -11,6 +11,9 @@
 use super::BATCH_FRAMES;
 use super::range::{NarrowRange, WideRange};
 
+/// Slots of the shortest frames: one cache line.
+const SLOT_BYTES_SHORT: usize = 64;
+
 /// Sums of covered words that changed, for each frame of a batch.
 pub(super) struct Sums {
     /// For the IPv4 header.
@@ -69,14 +72,19 @@ impl Column {
                 let mut values = [0u32; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
                 let constant = u32::from(*constant);
-                values = values.map(|value| value | constant);
+                for value in &mut values {
+                    *value |= constant;
+                }
                 self.covered.add(sums, &values);
                 slots.write(self.offset, &values, |value| (value as u16).to_be_bytes());
             }
             Values::Four { range, shift, constant } => {
                 let mut values = [0u32; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
-                values = values.map(|value| value << *shift | *constant);
+                let (shift, constant) = (*shift, *constant);
+                for value in &mut values {
+                    *value = value.wrapping_shl(shift) | constant;
+                }
                 self.covered.add(sums, &values);
                 slots.write(self.offset, &values, u32::to_be_bytes);
             }
@@ -91,14 +99,21 @@ impl Column {
             Values::Eight { range } => {
                 let mut values = [0u64; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
-                self.covered.add(sums, &values.map(word_sum));
+                let mut words = [0u32; BATCH_FRAMES];
+                for (word, value) in words.iter_mut().zip(&values) {
+                    *word = word_sum(*value);
+                }
+                self.covered.add(sums, &words);
                 slots.write(self.offset, &values, u64::to_be_bytes);
             }
             Values::Sixteen { range } => {
                 let mut values = [0u128; BATCH_FRAMES];
                 range.next_batch(slots.frames, &mut values);
-                let halves = |value: u128| word_sum((value >> 64) as u64) + word_sum(value as u64);
-                self.covered.add(sums, &values.map(halves));
+                let mut words = [0u32; BATCH_FRAMES];
+                for (word, value) in words.iter_mut().zip(&values) {
+                    *word = word_sum((value >> 64) as u64) + word_sum(*value as u64);
+                }
+                self.covered.add(sums, &words);
                 slots.write(self.offset, &values, u128::to_be_bytes);
             }
         }
@@ -161,6 +176,14 @@ impl<'a> Slots<'a> {
         values: &[T; BATCH_FRAMES],
         encode: impl Fn(T) -> [u8; N],
     ) {
+        // Slots of a constant size spare the check of each.
+        if self.stride == SLOT_BYTES_SHORT && offset + N <= SLOT_BYTES_SHORT {
+            let (slots, _) = self.slab.as_chunks_mut::<SLOT_BYTES_SHORT>();
+            for (slot, value) in slots.iter_mut().zip(values) {
+                slot[offset..offset + N].copy_from_slice(&encode(*value));
+            }
+            return;
+        }
         for (slot, value) in self.slab.chunks_exact_mut(self.stride).zip(values) {
             if let Some(field) = slot.get_mut(offset..offset + N) {
                 field.copy_from_slice(&encode(*value));

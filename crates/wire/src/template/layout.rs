@@ -431,7 +431,7 @@ impl Layout {
                 let item = Item::new("TCP sequence number", Place::TcpSequence, &tcp.sequence);
                 self.four(item.covered(covered), 0, 0)?;
                 self.put(&tcp.acknowledgment.to_be_bytes());
-                self.put(&[TCP_BYTES / 4 << 4, tcp.flags.bits()]);
+                self.put(&[(TCP_BYTES / 4) << 4, tcp.flags.bits()]);
                 self.put(&tcp.window.to_be_bytes());
                 self.put(&[0; 4]);
                 Ok(Some(offset + 16))

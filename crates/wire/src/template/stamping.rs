@@ -24,18 +24,10 @@ impl Stamping {
     /// is constant in it over a batch, at most 24 bits long.
     pub fn write_time(&self, frame: &mut [u8], time_ns: u64) -> u32 {
         let Some(payload) = frame.get_mut(self.offset..) else { return 0 };
-        let sum = match self.kind {
-            StampKind::Linerate => {
-                let bytes = stamp::linerate_bytes(0, 0, time_ns);
-                payload.first_chunk_mut().map(|room| *room = bytes);
-                sum_of(&bytes)
-            }
-            StampKind::Pktgen => {
-                let bytes = stamp::pktgen_bytes(0, time_ns);
-                payload.first_chunk_mut().map(|room| *room = bytes);
-                sum_of(&bytes)
-            }
-        };
+        if !stamp::write(self.kind, payload, 0, 0, time_ns) {
+            return 0;
+        }
+        let sum = sum_of(payload.get(..self.kind.bytes()).unwrap_or_default());
         if self.covered { sum } else { 0 }
     }
 
