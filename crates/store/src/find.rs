@@ -3,10 +3,10 @@
 //! A *store* is a directory that a recorder writes or wrote; its segments are pruned by their time
 //! indexes, the chunks that remain are read, checked and searched, and the segment that is being
 //! written takes part with every chunk that is on disk. Other captures are read from front to back
-//! ([`capture_stream`]). The answer is exact: each packet is decided on its bytes
+//! (`capture_stream`). The answer is exact: each packet is decided on its bytes
 //! ([`Selection`]), never on an index alone.
 //!
-//! Limits: at most [`BATCHES_MAX`] chunks are in memory at a time (256 MiB and their indexes), plus
+//! Limits: at most 256 chunks are in memory at a time (256 MiB and their indexes), plus
 //! 8 MiB for each other capture that is due. In stores the order is that of time, always; other
 //! captures that are out of order by more than their 8 MiB deliver such packets late, and
 //! [`FindReport::late_packets`] counts them. Directories are not searched for captures that are no

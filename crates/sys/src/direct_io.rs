@@ -28,7 +28,7 @@ use crate::{Error, Result};
 
 use operation::Operation;
 use pool::Pool;
-use uring::Uring;
+use uring::{Unavailable, Uring};
 
 /// More writes in flight help no disk.
 const DEPTH_MAX: usize = 4096;
@@ -156,7 +156,8 @@ impl DirectWriter {
                 Ok(made) => on_ring(made, depth),
                 Err(refused) => {
                     let (pool, description) = on_pool(POOL_THREADS_DEFAULT, depth)?;
-                    (pool, format!("{description}, since {}", refused.reason))
+                    let Unavailable { reason, source } = refused;
+                    (pool, format!("{description}, since {reason}: {source}"))
                 }
             },
             Engine::IoUring => match Uring::new(depth, regions) {

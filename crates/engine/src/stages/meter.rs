@@ -100,8 +100,8 @@ impl Meter {
                 return;
             }
         }
-        let payload = headers.payload_offset().and_then(|offset| frame.data.get(offset..));
-        if let Some(stamp) = payload.and_then(stamp::read) {
+        // Frames without a transport header carry their stamp right behind the network header.
+        if let Some(stamp) = stamp::read(headers.payload(frame.data)) {
             self.see_stamp(stamp, time_ns);
         }
     }

@@ -24,7 +24,7 @@ const REGISTERED_MAX_BYTES: usize = 1 << 30;
 /// The kernel registers at most this many buffers.
 const REGISTERED_MAX: usize = 1 << 14;
 
-/// Why no ring could be made, in words, with what the kernel said.
+/// Why no ring could be made, in words, and what the kernel said.
 #[derive(Debug)]
 pub(super) struct Unavailable {
     pub(super) reason: String,
@@ -352,7 +352,7 @@ fn refused(source: io::Error) -> Unavailable {
         Some(libc::ENOMEM) => "too little memory may be locked for a ring (ulimit -l)",
         _ => "io_uring failed",
     };
-    Unavailable { reason: format!("{cause}: {source}"), source }
+    Unavailable { reason: cause.to_owned(), source }
 }
 
 fn is_transient(error: &io::Error) -> bool {
