@@ -2,7 +2,7 @@
 """linerate beside other tools on one veth pair, interleaved, in one run. Root only.
 
   compare.py generate [--size 60] [--rounds 5] [--seconds 3] [--mode plain|napi]
-  compare.py record   [--size 60] [--rounds 3] [--seconds 5] [--senders 1] [--rate 200kpps] [--to DIR]
+  compare.py record   [--size 60] [--rounds 3] [--seconds 5] [--senders 1] [--rate 200kpps] [--only NAME] [--to DIR]
 
 The pair lies in two namespaces that this script makes and removes; traffic ends by itself. Figures
 are taken from the counters of the devices and from /proc, not from what the tools say of themselves.
@@ -166,7 +166,8 @@ def kept(directory):
 
 
 def record(options, directory):
-    tools = present(recorders(directory))
+    tools = {name: command for name, command in present(recorders(directory)).items()
+             if options.only in name}
     rows = {name: [] for name in tools}
     for _ in range(options.rounds):
         for name, command in tools.items():
@@ -214,6 +215,7 @@ def main():
     parser.add_argument("--senders", type=int, default=1)
     parser.add_argument("--rate", default="max")
     parser.add_argument("--mode", choices=["plain", "napi"], default="plain")
+    parser.add_argument("--only", default="", help="tools whose name contains this")
     parser.add_argument("--to", default=None)
     options = parser.parse_args()
     if not os.path.exists(LINERATE):
