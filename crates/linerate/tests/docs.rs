@@ -9,7 +9,7 @@ mod program;
 
 use std::path::{Path, PathBuf};
 
-use program::{Run, command};
+use program::{Run, command, number};
 
 fn pages() -> Vec<PathBuf> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -67,5 +67,17 @@ fn every_verb_has_its_page() {
     for page in ["generate", "receive", "record", "find", "replay", "demo"] {
         assert!(text.contains(page));
         assert!(pages().iter().any(|path| path.ends_with(format!("{page}.md"))), "{page}");
+    }
+}
+
+#[test]
+fn documented_fields_are_there() {
+    let result = Run::of(&["generate", "null:", "--count", "7", "--json"]).expect(0).result();
+    assert_eq!(number(&result, "transmitted_packets"), 7);
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let page = std::fs::read_to_string(docs).unwrap();
+    let row = page.lines().find(|line| line.starts_with("| `generate`")).unwrap();
+    for field in row.split('`').skip(3).step_by(2) {
+        assert!(!result[field].is_null(), "{field} is documented and not in {result}");
     }
 }
