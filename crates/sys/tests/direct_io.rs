@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,10 @@ fn engines(test: &str) -> Vec<Engine> {
     let mut engines = vec![Engine::PwritePool { threads: 3 }];
     match DirectWriter::new(Engine::IoUring, 1, &[]) {
         Ok(_) => engines.push(Engine::IoUring),
-        Err(error) => eprintln!("SKIPPED {test} (io_uring part): {error}"),
+        Err(error) => {
+            // Past the harness, which keeps what `eprintln!` says of a test that passes.
+            let _ = writeln!(io::stderr(), "SKIPPED {test} (io_uring part): {error}");
+        }
     }
     engines
 }
@@ -152,7 +156,8 @@ fn sizes_and_offsets_that_direct_io_cannot_do_are_refused_in_words() {
         if matches!(file.mode(), Mode::Direct { .. }) {
             cases.extend([(0, 100), (0, BLOCK_BYTES + 1), (100, BLOCK_BYTES), (1, CHUNK_BYTES)]);
         } else {
-            eprintln!(
+            let _ = writeln!(
+                io::stderr(),
                 "SKIPPED sizes_and_offsets_that_direct_io_cannot_do_are_refused_in_words \
                  (alignment part): the temporary directory has no direct I/O: {:?}",
                 file.mode()
@@ -332,7 +337,7 @@ fn a_full_disk_ends_the_write_with_no_space_and_the_disk_works_again_after_room_
             assert_eq!(completions[0].result.as_ref().unwrap(), &CHUNK_BYTES);
         });
         if let Err(error) = run {
-            eprintln!("SKIPPED {NAME}: no private mount: {error}");
+            let _ = writeln!(io::stderr(), "SKIPPED {NAME}: no private mount: {error}");
         }
     }
 }
