@@ -63,7 +63,7 @@ fn find_streams_a_capture_to_standard_output() {
 }
 
 #[test]
-fn the_same_seed_makes_the_same_frames_with_any_number_of_workers() {
+fn the_same_seed_makes_the_same_frames() {
     let options = ["--src", "random:10.0.0.0/8", "--size", "random:60-1514", "--seed", "77"];
     let frames = |path: &str| {
         let mut reader = store::CaptureReader::open(path).unwrap();
@@ -123,6 +123,7 @@ fn bad_ports_are_refused_by_name() {
         (&["generate", "xdq:eth0"], 2, "unknown kind"),
         (&["generate", "null:", "--rate", "10 apples"], 2, "200kpps"),
         (&["generate", "null:", "--size", "20", "--count", "1"], 2, "60"),
+        (&["generate", "pcap:x.pcapng", "--count", "9", "--workers", "2"], 2, "one writer"),
         (&["generate", "null:", "--count", "many"], 2, "whole number"),
         (
             &["generate", "null:", "--src", "10.0.0.1", "--dst", "2001:2::1", "--count", "1"],

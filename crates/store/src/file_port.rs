@@ -31,8 +31,8 @@ pub trait RecordSource: Send {
     /// The next packet; `None` at the end.
     fn next_record(&mut self) -> Result<Option<Record<'_>>>;
 
-    /// Link type of the packets of an interface that a record has named.
-    fn link_type(&self, interface: u32) -> LinkType;
+    /// The interfaces that records name by index.
+    fn interfaces(&self) -> &[Interface];
 
     /// What this is, for messages.
     fn name(&self) -> String;
@@ -46,9 +46,8 @@ impl RecordSource for CaptureReader {
         Self::next_record(self)
     }
 
-    fn link_type(&self, interface: u32) -> LinkType {
-        let known = self.interfaces().get(interface as usize);
-        known.map_or(LinkType::ETHERNET, |known| known.link_type)
+    fn interfaces(&self) -> &[Interface] {
+        Self::interfaces(self)
     }
 
     fn name(&self) -> String {
@@ -65,9 +64,8 @@ impl RecordSource for Find {
         Self::next_record(self)
     }
 
-    fn link_type(&self, interface: u32) -> LinkType {
-        let known = self.interfaces().get(interface as usize);
-        known.map_or(LinkType::ETHERNET, |known| known.link_type)
+    fn interfaces(&self) -> &[Interface] {
+        Self::interfaces(self)
     }
 
     fn name(&self) -> String {
@@ -154,7 +152,7 @@ impl<S: RecordSource> RecordRx<S> {
             let pushed = batch.push(record.data, meta);
             let rejected = (!pushed).then(|| record.data.to_vec());
             self.counters.wire_packets += 1;
-            let link_type = self.source.link_type(interface);
+            let link_type = link_type(&self.source, interface);
             if link_type != *self.link_type.get_or_insert(link_type) {
                 self.counters.filtered_packets += 1;
                 if pushed {
@@ -224,7 +222,7 @@ impl<S: RecordSource> RxQueue for RecordRx<S> {
             spec: self.source.name(),
             mechanism: self.source.mechanism(),
             frame_bytes_max: FRAME_BYTES_MAX,
-            link_type: self.link_type.unwrap_or_else(|| self.source.link_type(0)).0,
+            link_type: self.link_type.unwrap_or_else(|| link_type(&self.source, 0)).0,
             speed_bps: None,
         }
     }
@@ -329,6 +327,11 @@ impl TxQueue for FileTx {
             speed_bps: None,
         }
     }
+}
+
+fn link_type(source: &impl RecordSource, interface: u32) -> LinkType {
+    let known = source.interfaces().get(interface as usize);
+    known.map_or(LinkType::ETHERNET, |known| known.link_type)
 }
 
 fn now_ns() -> u64 {

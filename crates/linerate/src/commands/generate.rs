@@ -8,7 +8,7 @@ use engine::generate::{Generator, GeneratorReport, Limit};
 use engine::live::Live;
 use engine::pacer::{PacingReport, Rate};
 use engine::{Account, Entry, Finished, Ledger, Stop, Worker};
-use port::{Losses, PortSpec, TxCounters, TxQueue};
+use port::{Losses, PortKind, PortSpec, TxCounters, TxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 use wire::MacAddress;
@@ -228,6 +228,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
+    check_workers(args)?;
     let template = template(args)?;
     let first = engine::ports::open_tx(&args.port)?;
     let description = first.describe();
@@ -267,6 +268,17 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         return Err(error.into());
     }
     Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+}
+
+/// A file or a ring has one writer: a second one would overwrite the first one's frames.
+fn check_workers(args: &GenerateArgs) -> Result<(), Usage> {
+    match args.port.kind {
+        PortKind::Pcap | PortKind::Memory if args.workers > 1 => Err(Usage(format!(
+            "--workers {}: {} has one writer; use --workers 1, or an interface",
+            args.workers, args.port
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn template(args: &GenerateArgs) -> anyhow::Result<Template> {
