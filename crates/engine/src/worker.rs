@@ -133,9 +133,8 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
                 self.unsent.add(Reason::Rejected, batch.len() as u64);
             })?;
             if accepted > 0 {
-                let left = if batch.is_empty() { 0 } else { batch.bytes() };
                 self.worker.live.transmitted_packets.add(accepted as u64);
-                self.worker.live.transmitted_bytes.add(bytes.saturating_sub(left));
+                self.worker.live.transmitted_bytes.add(bytes - batch.bytes());
                 continue;
             }
             self.worker.tx.wait(WAIT)?;

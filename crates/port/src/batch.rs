@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sys::packet::{Block, FrameFlags};
 
+use crate::error::{PortError, Result};
 use crate::frame::{Frame, FrameMeta, FrameRef};
 
 /// Frames that a batch holds at most.
@@ -23,6 +24,8 @@ const LINE_BYTES: usize = 64;
 #[derive(Debug, Default)]
 pub struct Batch {
     frames: Vec<Frame>,
+    /// Captured bytes of `frames`: asked for several times a batch, so kept and not added up.
+    bytes: u64,
     slab: Vec<u8>,
     slot_bytes: usize,
     slots_used: usize,
@@ -54,7 +57,7 @@ impl Batch {
 
     /// Captured bytes of all frames.
     pub fn bytes(&self) -> u64 {
-        self.frames.iter().map(|frame| u64::from(frame.length)).sum()
+        self.bytes
     }
 
     /// Makes every slot at least `frame_bytes_max` long. Frames in the batch are dropped if the
@@ -79,6 +82,7 @@ impl Batch {
     /// Drops all frames and gives a kernel block back.
     pub fn clear(&mut self) {
         self.frames.clear();
+        self.bytes = 0;
         self.slots_used = 0;
         self.block = None;
     }
@@ -101,6 +105,7 @@ impl Batch {
         let offset = self.slots_used * self.slot_bytes;
         self.slab[offset..offset + data.len()].copy_from_slice(data);
         self.frames.push(Frame { offset: offset as u32, length: data.len() as u32, meta });
+        self.bytes += data.len() as u64;
         self.slots_used += 1;
         true
     }
@@ -124,6 +129,7 @@ impl Batch {
             }
         }));
         self.slots_used = count;
+        self.sum_bytes();
     }
 
     /// Changes the bytes of frame `index`, in slab memory only: a kernel block may be shared.
@@ -149,12 +155,14 @@ impl Batch {
             self.clear();
         } else {
             self.frames.drain(..count);
+            self.sum_bytes();
         }
     }
 
     /// Removes the last frame, if there is one.
     pub fn drop_back(&mut self) {
-        self.frames.pop();
+        let last = self.frames.pop();
+        self.bytes -= last.map_or(0, |frame| u64::from(frame.length));
     }
 
     /// Keeps the frames for which `keep` says so, in order; returns how many were dropped.
@@ -167,6 +175,7 @@ impl Batch {
         self.frames.retain(|frame| {
             keep(FrameRef { data: slice(memory, frame.offset, frame.length), meta: frame.meta })
         });
+        self.sum_bytes();
         before - self.frames.len()
     }
 
@@ -185,6 +194,29 @@ impl Batch {
             },
         }));
         self.block = Some(Arc::clone(block));
+        self.sum_bytes();
+    }
+
+    fn sum_bytes(&mut self) {
+        self.bytes = self.frames.iter().map(|frame| u64::from(frame.length)).sum();
+    }
+
+    /// That no frame is longer than a port takes; `port` names it in the error. Slots bound their frames, so these are looked at
+    /// only where one could be too long.
+    pub fn check_lengths(
+        &self,
+        frame_bytes_max: usize,
+        port: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if self.block.is_none() && self.slot_bytes <= frame_bytes_max {
+            return Ok(());
+        }
+        match self.frames.iter().map(|frame| frame.length as usize).max() {
+            Some(frame_bytes) if frame_bytes > frame_bytes_max => {
+                Err(PortError::FrameTooLong { port: port(), frame_bytes, frame_bytes_max })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn memory(&self) -> &[u8] {
@@ -243,7 +275,11 @@ mod tests {
         assert_eq!(batch.retain(|frame| frame.data[0] != 3), 1);
         let left: Vec<u8> = batch.frames().map(|frame| frame.data[0]).collect();
         assert_eq!(left, [2, 4]);
-        batch.drop_front(2);
+        assert_eq!(batch.bytes(), 40);
+        batch.drop_back();
+        assert_eq!((batch.len(), batch.bytes()), (1, 20));
+        batch.drop_front(1);
+        assert_eq!(batch.bytes(), 0);
         assert!(batch.is_empty());
         assert!(push(&mut batch, &[9; 20]));
     }

@@ -120,7 +120,7 @@ impl TxQueue for MemoryTx {
         if count == 0 {
             return Ok(0);
         }
-        check_lengths(batch, &self.name)?;
+        batch.check_lengths(FRAME_BYTES_MAX, || describe(&self.name).spec)?;
         if self.full.is_full() {
             self.sent.blocked_times += 1;
             return Ok(0);
@@ -199,21 +199,6 @@ impl RxQueue for MemoryRx {
     }
 }
 
-fn check_lengths(batch: &Batch, name: &str) -> Result<()> {
-    // Slots bound all frames, so the frames are looked at only where one could be too long.
-    if batch.slot_bytes() <= FRAME_BYTES_MAX {
-        return Ok(());
-    }
-    match batch.frames().map(|frame| frame.data.len()).max() {
-        Some(frame_bytes) if frame_bytes > FRAME_BYTES_MAX => Err(PortError::FrameTooLong {
-            port: format!("memory:{name}"),
-            frame_bytes,
-            frame_bytes_max: FRAME_BYTES_MAX,
-        }),
-        _ => Ok(()),
-    }
-}
-
 fn nap_until(timeout: Duration, mut ready: impl FnMut() -> bool) {
     let naps = timeout.as_micros() / NAP.as_micros();
     for _ in 0..=naps {
@@ -259,7 +244,8 @@ mod tests {
             crate::conformance::check(|| {
                 let (tx, rx) = pair("conformance", batches);
                 Ring(Some(tx), Some(rx))
-            });
+            })
+            .unwrap();
         }
     }
 

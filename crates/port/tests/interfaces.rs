@@ -49,18 +49,18 @@ impl Medium for Wire {
 }
 
 fn conforms() -> std::result::Result<(), Failed> {
-    conformance::check(|| Wire::new(VethConfig::default()));
+    conformance::check(|| Wire::new(VethConfig::default()))?;
     Ok(())
 }
 
 fn conforms_with_jumbo_frames() -> std::result::Result<(), Failed> {
-    conformance::check(|| Wire::new(VethConfig { mtu_bytes: 9_000, ..VethConfig::default() }));
+    conformance::check(|| Wire::new(VethConfig { mtu_bytes: 9_000, ..VethConfig::default() }))?;
     Ok(())
 }
 
 fn conforms_with_threaded_napi() -> std::result::Result<(), Failed> {
     let config = VethConfig { gro: true, threaded_napi: true, ..VethConfig::default() };
-    conformance::check(|| Wire::new(config.clone()));
+    conformance::check(|| Wire::new(config.clone()))?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use sys::packet::{Blocked, Method, Sender, SenderConfig};
 use super::device::Device;
 use crate::batch::Batch;
 use crate::counters::{DeviceCount, TxCounters};
-use crate::error::{PortError, Result};
+use crate::error::Result;
 use crate::queue::{Event, PortDescription, TxQueue};
 
 /// A device whose counters lag behind (drivers refresh them about once a second) gets this long.
@@ -59,18 +59,6 @@ impl PacketTx {
         })
     }
 
-    fn check_lengths(&self, batch: &Batch) -> Result<()> {
-        let frame_bytes_max = self.description.frame_bytes_max;
-        match batch.frames().map(|frame| frame.data.len()).max() {
-            Some(frame_bytes) if frame_bytes > frame_bytes_max => Err(PortError::FrameTooLong {
-                port: self.description.spec.clone(),
-                frame_bytes,
-                frame_bytes_max,
-            }),
-            _ => Ok(()),
-        }
-    }
-
     /// A socket of an interface that was removed stays dead: a new one takes its place.
     fn look(&mut self) -> Result<()> {
         self.looked = Instant::now();
@@ -103,18 +91,18 @@ impl TxQueue for PacketTx {
         if batch.is_empty() || self.blocked == Some(Blocked::Down) {
             return Ok(0);
         }
-        self.check_lengths(batch)?;
+        let description = &self.description;
+        batch.check_lengths(description.frame_bytes_max, || description.spec.clone())?;
         let outcome = self.sender.send(batch.frames().map(|frame| frame.data))?;
-        let bytes: u64 =
-            batch.frames().take(outcome.accepted).map(|frame| frame.data.len() as u64).sum();
+        let bytes = batch.bytes();
+        batch.drop_front(outcome.accepted);
         self.sent.accepted_packets += outcome.accepted as u64;
-        self.sent.accepted_bytes += bytes;
+        self.sent.accepted_bytes += bytes - batch.bytes();
         self.blocked = outcome.blocked;
         self.sent.blocked_times += u64::from(outcome.blocked.is_some());
         if outcome.blocked == Some(Blocked::Down) {
             self.events.push_back(Event::Down);
         }
-        batch.drop_front(outcome.accepted);
         Ok(outcome.accepted)
     }
 
