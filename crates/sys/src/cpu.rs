@@ -17,7 +17,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, getpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity, set_name};
 
 use crate::{Error, Result};
@@ -159,11 +158,6 @@ pub fn name_thread(name: &str) -> Result<()> {
     let text = CString::new(bytes)
         .map_err(|_| Error::new(action(), io::Error::from_raw_os_error(libc::EINVAL)))?;
     set_name(&text).map_err(|source| Error::new(action(), source))
-}
-
-/// The number of this process.
-pub fn process_id() -> i32 {
-    Pid::as_raw(Some(getpid()))
 }
 
 fn read_number(path: &Path) -> Option<usize> {
