@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use rustix::net::SendFlags;
 
 use self::messages::Messages;
 use self::transmit_ring::TransmitRing;
@@ -23,6 +22,11 @@ const TAG_BYTES: usize = 4;
 /// No Ethernet interface can have less (`ETH_MIN_MTU` of linux/if_ether.h).
 const MTU_BYTES_MIN: usize = 68;
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
+
+/// What the kernel is told that the frames carry (`ETH_P_LOOPBACK`): a protocol that it has no
+/// dissector for. Told nothing it would look each frame's headers up, 3 % of what sending costs;
+/// drivers and the far end read the frame itself.
+const PROTOCOL: u16 = 0x9000;
 
 /// How frames are handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -92,6 +96,7 @@ pub struct Sender {
     ring: Option<TransmitRing>,
     socket: OwnedFd,
     name: String,
+    index: i32,
     mtu_bytes: usize,
 }
 
@@ -128,7 +133,8 @@ impl Sender {
         let ring =
             if ring { Some(TransmitRing::new(&socket, longest, &config.interface)?) } else { None };
         socket::bind(fd, interface.index, 0, &config.interface)?;
-        Ok(Self { ring, socket, name: config.interface.clone(), mtu_bytes })
+        let name = config.interface.clone();
+        Ok(Self { ring, socket, name, index: interface.index, mtu_bytes })
     }
 
     /// Hands up to [`BATCH_FRAMES`] frames to the kernel, in order, without waiting; frames
@@ -179,7 +185,7 @@ impl Sender {
         ring.hand_over(written);
         let mut accepted = 0;
         while accepted < written {
-            let called = rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT);
+            let called = socket::send_ring(self.socket.as_fd(), self.index, PROTOCOL);
             let taken = ring.advance(written - accepted);
             accepted += taken;
             let blocked = match called {
@@ -187,7 +193,7 @@ impl Sender {
                 Ok(_) if taken > 0 => continue,
                 Ok(_) => Ok(Some(Blocked::SocketFull)),
                 Err(_) if accepted == written => break,
-                Err(errno) => self.classify(errno.into()),
+                Err(error) => self.classify(error),
             };
             if matches!(blocked, Ok(None)) {
                 continue;

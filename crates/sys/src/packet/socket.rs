@@ -70,6 +70,26 @@ pub(super) fn bind(socket: BorrowedFd<'_>, index: i32, protocol: u16, name: &str
     Ok(())
 }
 
+/// Makes the kernel send what a transmit ring holds, as frames of `protocol` (host order) on the
+/// interface `index`, without waiting.
+pub(super) fn send_ring(socket: BorrowedFd<'_>, index: i32, protocol: u16) -> io::Result<()> {
+    let mut address = empty_address();
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = index;
+    // SAFETY: no data is passed, and `address` is a complete link-layer address of the length given.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            std::ptr::null(),
+            0,
+            libc::MSG_DONTWAIT,
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// The interface index that the socket is bound to; negative once that interface was removed.
 pub(super) fn bound_index(socket: BorrowedFd<'_>) -> Result<i32> {
     let mut address = empty_address();
