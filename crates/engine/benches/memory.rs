@@ -194,9 +194,12 @@ fn main() {
                 ours.push(gigabytes);
                 lost += missing;
             }
+            let shares =
+                ours.iter().zip(&plain).map(|(ours, plain)| 100.0 * ours / plain).collect();
             let shown = directory.display();
             println!("record {size} B to {shown}: Mpps {}  GB/s {}", median(mpps), median(ours));
-            println!("  plain O_DIRECT writer GB/s {}; packets without room {lost}", median(plain));
+            println!("  plain O_DIRECT writer GB/s {}; share % {}", median(plain), median(shares));
+            println!("  packets without room {lost}");
         }
     }
 }
