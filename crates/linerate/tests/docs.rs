@@ -11,9 +11,14 @@ use std::path::{Path, PathBuf};
 
 use program::{Run, command, number};
 
+/// The folder of the documentation, beside the sources when the test runs.
+fn docs() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR");
+    Path::new(&package.unwrap_or(env!("CARGO_MANIFEST_DIR").into())).join("../../docs")
+}
+
 fn pages() -> Vec<PathBuf> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let mut pages: Vec<PathBuf> = std::fs::read_dir(docs)
+    let mut pages: Vec<PathBuf> = std::fs::read_dir(docs())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
@@ -74,8 +79,7 @@ fn every_verb_has_its_page() {
 fn documented_fields_are_there() {
     let result = Run::of(&["generate", "null:", "--count", "7", "--json"]).expect(0).result();
     assert_eq!(number(&result, "transmitted_packets"), 7);
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
-    let page = std::fs::read_to_string(docs).unwrap();
+    let page = std::fs::read_to_string(docs().join("json.md")).unwrap();
     let row = page.lines().find(|line| line.starts_with("| `generate`")).unwrap();
     for field in row.split('`').skip(3).step_by(2) {
         assert!(!result[field].is_null(), "{field} is documented and not in {result}");

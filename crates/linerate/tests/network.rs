@@ -1,5 +1,4 @@
 //! The program on a real veth pair, two of it at once: one sends, the other records or receives.
-//! As an ordinary user this enters a user namespace first.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod program;
@@ -8,14 +7,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitCode};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Failed, Trial};
 use program::{Run, command, number};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::link::Links;
-use sys::namespace::{Namespace, Rights, enter_user_namespace};
+use sys::namespace::Namespace;
 use sys::veth::{VethConfig, VethPair};
-
-type Outcome = Result<(), Failed>;
+use testing::{Outcome, tests};
 
 /// Two namespaces and a veth pair.
 struct Wire {
@@ -221,23 +218,12 @@ fn overload_is_accounted_for() -> Outcome {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let trials = [
-        ("received_is_what_was_sent", received_is_what_was_sent as fn() -> Outcome),
-        ("recorded_is_what_was_sent", recorded_is_what_was_sent),
-        ("recording_survives_its_interface", recording_survives_its_interface),
-        ("a_frame_beyond_the_mtu_is_refused", a_frame_beyond_the_mtu_is_refused),
-        ("signals_end_a_run", signals_end_a_run),
-        ("overload_is_accounted_for", overload_is_accounted_for),
-    ];
-    if !Rights::probe().can_make_networks()
-        && let Err(reason) = enter_user_namespace()
-    {
-        for (name, _) in trials {
-            eprintln!("SKIPPED {name}: {reason}");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let trials = trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    testing::run(tests![
+        received_is_what_was_sent,
+        recorded_is_what_was_sent,
+        recording_survives_its_interface,
+        a_frame_beyond_the_mtu_is_refused,
+        signals_end_a_run,
+        overload_is_accounted_for,
+    ])
 }

@@ -1,17 +1,17 @@
 //! The packet port on real veth pairs: conformance, and an interface that goes down, vanishes and
-//! comes back. As an ordinary user the program enters a user namespace first.
+//! comes back.
 #![allow(clippy::unwrap_used)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Failed, Trial};
 use port::conformance::{self, Medium};
 use port::packet::{PacketRx, PacketTx, RxOptions};
 use port::{Batch, Event, FrameMeta, Reason, Result, RxQueue, TxQueue};
 use sys::link::Links;
-use sys::namespace::{Namespace, Rights, enter_user_namespace};
+use sys::namespace::Namespace;
 use sys::veth::{VethConfig, VethPair};
+use testing::{Outcome, tests};
 
 /// Two namespaces with a veth pair between them.
 struct Wire {
@@ -48,17 +48,17 @@ impl Medium for Wire {
     }
 }
 
-fn conforms() -> std::result::Result<(), Failed> {
+fn conforms() -> Outcome {
     conformance::check(|| Wire::new(VethConfig::default()))?;
     Ok(())
 }
 
-fn conforms_with_jumbo_frames() -> std::result::Result<(), Failed> {
+fn conforms_with_jumbo_frames() -> Outcome {
     conformance::check(|| Wire::new(VethConfig { mtu_bytes: 9_000, ..VethConfig::default() }))?;
     Ok(())
 }
 
-fn conforms_with_threaded_napi() -> std::result::Result<(), Failed> {
+fn conforms_with_threaded_napi() -> Outcome {
     let config = VethConfig { gro: true, threaded_napi: true, ..VethConfig::default() };
     conformance::check(|| Wire::new(config.clone()))?;
     Ok(())
@@ -92,7 +92,7 @@ fn drain(rx: &mut PacketRx) {
 }
 
 /// Nobody reads while a small ring overflows: what is lost is counted, to the packet.
-fn overload_is_charged_to_the_ring() -> std::result::Result<(), Failed> {
+fn overload_is_charged_to_the_ring() -> Outcome {
     let wire = Wire::new(VethConfig::default());
     let mut rx = wire.rx(RxOptions { ring_bytes: 2 << 20, ..RxOptions::default() });
     let mut tx = wire.tx();
@@ -130,7 +130,7 @@ fn await_event(rx: &mut PacketRx, wanted: Event) {
     }
 }
 
-fn goes_on_after_down_and_up() -> std::result::Result<(), Failed> {
+fn goes_on_after_down_and_up() -> Outcome {
     let wire = Wire::new(VethConfig::default());
     let (mut rx, mut tx) = (wire.rx(RxOptions::default()), wire.tx());
     rx.start().unwrap();
@@ -148,7 +148,7 @@ fn goes_on_after_down_and_up() -> std::result::Result<(), Failed> {
     Ok(())
 }
 
-fn goes_on_after_the_interface_was_remade() -> std::result::Result<(), Failed> {
+fn goes_on_after_the_interface_was_remade() -> Outcome {
     let wire = Wire::new(VethConfig::default());
     let (mut rx, mut tx) = (wire.rx(RxOptions::default()), wire.tx());
     rx.start().unwrap();
@@ -165,7 +165,7 @@ fn goes_on_after_the_interface_was_remade() -> std::result::Result<(), Failed> {
     Ok(())
 }
 
-fn opening_says_what_is_wrong() -> std::result::Result<(), Failed> {
+fn opening_says_what_is_wrong() -> Outcome {
     let wire = Wire::new(VethConfig::default());
     let open = |name: &'static str| {
         wire.there.run(move || PacketRx::open(name, &RxOptions::default())).unwrap()
@@ -179,24 +179,13 @@ fn opening_says_what_is_wrong() -> std::result::Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let trials = [
-        ("conforms", conforms as fn() -> _),
-        ("conforms_with_jumbo_frames", conforms_with_jumbo_frames),
-        ("conforms_with_threaded_napi", conforms_with_threaded_napi),
-        ("overload_is_charged_to_the_ring", overload_is_charged_to_the_ring),
-        ("goes_on_after_down_and_up", goes_on_after_down_and_up),
-        ("goes_on_after_the_interface_was_remade", goes_on_after_the_interface_was_remade),
-        ("opening_says_what_is_wrong", opening_says_what_is_wrong),
-    ];
-    if !Rights::probe().can_make_networks()
-        && let Err(reason) = enter_user_namespace()
-    {
-        for (name, _) in trials {
-            eprintln!("SKIPPED {name}: {reason}");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let trials = trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    testing::run(tests![
+        conforms,
+        conforms_with_jumbo_frames,
+        conforms_with_threaded_napi,
+        overload_is_charged_to_the_ring,
+        goes_on_after_down_and_up,
+        goes_on_after_the_interface_was_remade,
+        opening_says_what_is_wrong,
+    ])
 }

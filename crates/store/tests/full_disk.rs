@@ -1,50 +1,19 @@
-//! Full disks: on a small file system in memory, mounted in a mount namespace of its own.
+//! Full disks: recordings onto a small file system in memory.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod recording;
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use recording::{all_packets, config, files};
 use store::{Append, Recorder, RecorderConfig, RecorderEvent, RecorderSummary};
 use sys::Kind;
+use testing::{Outcome, on_small_disk, tests};
 
-/// Directory on the small file system, set for the child process only.
-const DISK: &str = "STORE_SMALL_DISK";
 const MIB: u64 = 1 << 20;
-
-/// Runs this test again as a child that has `mib` MiB of disk; gives the child its directory.
-fn on_small_disk(test: &str, mib: u32) -> Option<PathBuf> {
-    if let Some(disk) = std::env::var_os(DISK) {
-        return Some(disk.into());
-    }
-    let mount_point = tempfile::tempdir().unwrap();
-    let mount = format!("mount -t tmpfs -o size={mib}m tmpfs \"${DISK}\"");
-    let unshare = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
-        command.env(DISK, mount_point.path());
-        command
-    };
-    let possible = unshare(&mount).output().is_ok_and(|output| output.status.success());
-    if !possible {
-        // Past the harness, which keeps what `eprintln!` says of a test that passes.
-        let why = "mounting a file system in a namespace needs root";
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
-        return None;
-    }
-    let mut child = unshare(&format!("{mount} && exec \"$@\""));
-    child.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
-    let output = child.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("1 passed"), "{text}");
-    None
-}
 
 fn small_config(directory: &Path) -> RecorderConfig {
     let mut config = config(directory);
@@ -88,84 +57,88 @@ fn check_account(directory: &Path, appended: u64, summary: &RecorderSummary) {
     assert_eq!(read.len() as u64, counters.stored.packets);
 }
 
-#[test]
-fn a_disk_that_is_full_at_the_start_is_an_error() {
-    let Some(disk) = on_small_disk("a_disk_that_is_full_at_the_start_is_an_error", 6) else {
-        return;
-    };
-    std::fs::write(disk.join("ballast"), vec![1; (3 * MIB) as usize]).unwrap();
-    match Recorder::open(small_config(&disk)) {
-        Err(store::StoreError::System(error)) => {
-            assert_eq!(error.kind(), Kind::NoSpace);
-            assert!(error.to_string().contains("free some space"), "{error}");
+fn a_disk_that_is_full_at_the_start_is_an_error() -> Outcome {
+    on_small_disk(6 * MIB, |disk| {
+        std::fs::write(disk.join("ballast"), vec![1; (3 * MIB) as usize]).unwrap();
+        match Recorder::open(small_config(disk)) {
+            Err(store::StoreError::System(error)) => {
+                assert_eq!(error.kind(), Kind::NoSpace);
+                assert!(error.to_string().contains("free some space"), "{error}");
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
-    }
-    assert!(files(&disk, ".pcapng").is_empty());
+        assert!(files(disk, ".pcapng").is_empty());
+        Ok(())
+    })
 }
 
-#[test]
-fn segments_shrink_to_what_the_disk_has() {
-    let Some(disk) = on_small_disk("segments_shrink_to_what_the_disk_has", 14) else {
-        return;
-    };
-    let mut config = config(&disk);
-    config.segment_bytes = 64 << 20;
-    let (mut recorder, _) = Recorder::open(config).unwrap();
-    let events = recorder.events();
-    assert_eq!(events, [RecorderEvent::SegmentShortened { segment_bytes: 8 << 20 }]);
-    let mut source = Source { appended: 0 };
-    source.run(&mut recorder, |appended| appended == Append::Storage);
-    let summary = recorder.finish().unwrap();
-    let lengths: Vec<u64> = summary.segments.iter().map(|segment| segment.bytes / MIB).collect();
-    assert!(lengths.len() >= 2 && lengths[0] >= 7 && lengths[1] >= 3, "{lengths:?}");
-    check_account(&disk, source.appended, &summary);
+fn segments_shrink_to_what_the_disk_has() -> Outcome {
+    on_small_disk(14 * MIB, |disk| {
+        let mut config = config(disk);
+        config.segment_bytes = 64 << 20;
+        let (mut recorder, _) = Recorder::open(config).unwrap();
+        let events = recorder.events();
+        assert_eq!(events, [RecorderEvent::SegmentShortened { segment_bytes: 8 << 20 }]);
+        let mut source = Source { appended: 0 };
+        source.run(&mut recorder, |appended| appended == Append::Storage);
+        let summary = recorder.finish().unwrap();
+        let lengths: Vec<u64> =
+            summary.segments.iter().map(|segment| segment.bytes / MIB).collect();
+        assert!(lengths.len() >= 2 && lengths[0] >= 7 && lengths[1] >= 3, "{lengths:?}");
+        check_account(disk, source.appended, &summary);
+        Ok(())
+    })
 }
 
-#[test]
-fn a_recording_stops_on_a_full_disk_and_goes_on_when_there_is_room() {
-    let test = "a_recording_stops_on_a_full_disk_and_goes_on_when_there_is_room";
-    let Some(disk) = on_small_disk(test, 40) else {
-        return;
-    };
-    let ballast = disk.join("ballast");
-    std::fs::write(&ballast, vec![1; (17 * MIB) as usize]).unwrap();
-    let (mut recorder, _) = Recorder::open(small_config(&disk)).unwrap();
-    let mut source = Source { appended: 0 };
-    source.run(&mut recorder, |appended| appended == Append::Storage);
-    let failed = |event: &RecorderEvent| matches!(event, RecorderEvent::StorageFailed { reason } if reason.contains("No space"));
-    let events = recorder.events();
-    assert_eq!(events.iter().filter(|event| failed(event)).count(), 1, "{events:?}");
-    let before = recorder.counters();
-    assert!(before.storage.packets > 0);
+fn a_recording_stops_on_a_full_disk_and_goes_on_when_there_is_room() -> Outcome {
+    on_small_disk(40 * MIB, |disk| {
+        let ballast = disk.join("ballast");
+        std::fs::write(&ballast, vec![1; (17 * MIB) as usize]).unwrap();
+        let (mut recorder, _) = Recorder::open(small_config(disk)).unwrap();
+        let mut source = Source { appended: 0 };
+        source.run(&mut recorder, |appended| appended == Append::Storage);
+        let failed = |event: &RecorderEvent| matches!(event, RecorderEvent::StorageFailed { reason } if reason.contains("No space"));
+        let events = recorder.events();
+        assert_eq!(events.iter().filter(|event| failed(event)).count(), 1, "{events:?}");
+        let before = recorder.counters();
+        assert!(before.storage.packets > 0);
 
-    std::fs::remove_file(ballast).unwrap();
-    let mut resumed = 0;
-    source.run(&mut recorder, |appended| {
-        resumed += u64::from(appended == Append::Stored);
-        resumed == 2000
-    });
-    let summary = recorder.finish().unwrap();
-    let resumed = |event: &RecorderEvent| *event == RecorderEvent::StorageResumed;
-    assert_eq!(summary.events.iter().filter(|event| resumed(event)).count(), 1);
-    assert!(!summary.events.iter().any(failed), "{:?}", summary.events);
-    assert_eq!(summary.counters.durable, summary.counters.stored);
-    check_account(&disk, source.appended, &summary);
+        std::fs::remove_file(ballast).unwrap();
+        let mut resumed = 0;
+        source.run(&mut recorder, |appended| {
+            resumed += u64::from(appended == Append::Stored);
+            resumed == 2000
+        });
+        let summary = recorder.finish().unwrap();
+        let resumed = |event: &RecorderEvent| *event == RecorderEvent::StorageResumed;
+        assert_eq!(summary.events.iter().filter(|event| resumed(event)).count(), 1);
+        assert!(!summary.events.iter().any(failed), "{:?}", summary.events);
+        assert_eq!(summary.counters.durable, summary.counters.stored);
+        check_account(disk, source.appended, &summary);
+        Ok(())
+    })
 }
 
-#[test]
-fn a_recording_that_ends_on_a_full_disk_counts_what_it_could_not_write() {
-    let test = "a_recording_that_ends_on_a_full_disk_counts_what_it_could_not_write";
-    let Some(disk) = on_small_disk(test, 20) else {
-        return;
-    };
-    let (mut recorder, _) = Recorder::open(small_config(&disk)).unwrap();
-    let mut source = Source { appended: 0 };
-    source.run(&mut recorder, |appended| appended == Append::Storage);
-    let before = recorder.counters();
-    let summary = recorder.finish().unwrap();
-    // What filled the pool is given up.
-    assert!(summary.counters.storage.packets > before.storage.packets + 1000);
-    assert_eq!(summary.counters.durable, summary.counters.stored);
-    check_account(&disk, source.appended, &summary);
+fn a_recording_that_ends_on_a_full_disk_counts_what_it_could_not_write() -> Outcome {
+    on_small_disk(20 * MIB, |disk| {
+        let (mut recorder, _) = Recorder::open(small_config(disk)).unwrap();
+        let mut source = Source { appended: 0 };
+        source.run(&mut recorder, |appended| appended == Append::Storage);
+        let before = recorder.counters();
+        let summary = recorder.finish().unwrap();
+        // What filled the pool is given up.
+        assert!(summary.counters.storage.packets > before.storage.packets + 1000);
+        assert_eq!(summary.counters.durable, summary.counters.stored);
+        check_account(disk, source.appended, &summary);
+        Ok(())
+    })
+}
+
+fn main() -> ExitCode {
+    testing::run(tests![
+        a_disk_that_is_full_at_the_start_is_an_error,
+        segments_shrink_to_what_the_disk_has,
+        a_recording_stops_on_a_full_disk_and_goes_on_when_there_is_room,
+        a_recording_that_ends_on_a_full_disk_counts_what_it_could_not_write,
+    ])
 }

@@ -6,7 +6,6 @@
 mod bytes;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -23,8 +22,7 @@ fn run(test: &str, tool: &str, arguments: &[&str], file: &Path) -> Option<String
     let output = match Command::new(tool).args(arguments).arg(file).output() {
         Ok(output) => output,
         Err(error) => {
-            // Past the harness, which keeps what `eprintln!` says of a test that passes.
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {tool}: {error}");
+            testing::say_skipped(test, format_args!("{tool}: {error}"));
             return None;
         }
     };

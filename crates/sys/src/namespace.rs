@@ -10,10 +10,12 @@
 //! (router solicitations, multicast reports), which spoil exact counts. Making a namespace and
 //! entering another one need `CAP_SYS_ADMIN`; [`enter_user_namespace`] gives it to ordinary users.
 
+mod mounts;
 mod rights;
 mod sysfs;
 mod user;
 
+pub use mounts::mount_memory;
 pub use rights::Rights;
 pub use sysfs::Sysfs;
 pub use user::{enter_user_namespace, user_namespaces_refused};

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod writing;
+
 use std::collections::HashMap;
 use std::fs;
-use std::io;
-use std::io::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,23 +13,10 @@ use sys::Kind;
 use sys::direct_io::{
     Completion, DirectFile, DirectWriter, Engine, Mode, Preallocation, Refusal, Wait,
 };
-use sys::memory::{Buffer, Buffers};
+use sys::memory::Buffer;
+use writing::{CHUNK_BYTES, engines, pool};
 
-const CHUNK_BYTES: usize = 64 << 10;
 const BLOCK_BYTES: usize = 4096;
-
-/// Both engines; io_uring only where it is allowed, which the test says by name.
-fn engines(test: &str) -> Vec<Engine> {
-    let mut engines = vec![Engine::PwritePool { threads: 3 }];
-    match DirectWriter::new(Engine::IoUring, 1, &[]) {
-        Ok(_) => engines.push(Engine::IoUring),
-        Err(error) => {
-            // Past the harness, which keeps what `eprintln!` says of a test that passes.
-            let _ = writeln!(io::stderr(), "SKIPPED {test} (io_uring part): {error}");
-        }
-    }
-    engines
-}
 
 /// A small generator with a fixed seed (xorshift64*): the same sizes and orders in every run.
 struct Random(u64);
@@ -49,12 +35,6 @@ fn fill(buffer: &mut Buffer, seed: u64) {
         let value = (seed << 32 | index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         word.copy_from_slice(&value.to_le_bytes());
     }
-}
-
-fn pool(count: u32) -> (Vec<Buffer>, Arc<sys::memory::Region>) {
-    let buffers = Buffers::new(count, CHUNK_BYTES).unwrap();
-    let region = Arc::clone(buffers.region());
-    (buffers.split(), region)
 }
 
 fn errors(completions: &[Completion]) -> Vec<String> {
@@ -156,11 +136,9 @@ fn sizes_and_offsets_that_direct_io_cannot_do_are_refused_in_words() {
         if matches!(file.mode(), Mode::Direct { .. }) {
             cases.extend([(0, 100), (0, BLOCK_BYTES + 1), (100, BLOCK_BYTES), (1, CHUNK_BYTES)]);
         } else {
-            let _ = writeln!(
-                io::stderr(),
-                "SKIPPED sizes_and_offsets_that_direct_io_cannot_do_are_refused_in_words \
-                 (alignment part): the temporary directory has no direct I/O: {:?}",
-                file.mode()
+            testing::say_skipped(
+                "sizes_and_offsets_that_direct_io_cannot_do_are_refused_in_words (alignment part)",
+                format_args!("the temporary directory has no direct I/O: {:?}", file.mode()),
             );
         }
         for (offset, length) in cases {
@@ -270,75 +248,6 @@ fn errors_of_the_device_come_back_with_the_buffer() {
         assert_eq!(error.kind(), Kind::NoSpace, "{engine:?}: {error}");
         assert!(error.to_string().contains("/dev/full"), "{error}");
         assert_eq!((completion.tag, completion.buffer.to_vec()), (11, content));
-    }
-}
-
-/// Runs `body` in a thread with a mount namespace of its own, on a tmpfs of `bytes` bytes that
-/// disappears with the thread.
-fn on_small_disk(bytes: usize, body: impl FnOnce(&Path) + Send) -> io::Result<()> {
-    use rustix::thread::UnshareFlags;
-    let directory = tempfile::tempdir()?;
-    let path = directory.path();
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let result = |code| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-            // SAFETY: mount namespace and working directory become private to this thread, which
-            // ends with this function; no file descriptor table is split.
-            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }?;
-            let target = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
-            let options = std::ffi::CString::new(format!("size={bytes}"))?;
-            let (root, tmpfs, none) = (c"/".as_ptr(), c"tmpfs".as_ptr(), std::ptr::null());
-            let private = libc::MS_REC | libc::MS_PRIVATE;
-            // SAFETY: all strings are terminated and live until the call returns.
-            result(unsafe { libc::mount(none, root, none, private, none.cast()) })?;
-            let options = options.as_ptr().cast();
-            // SAFETY: as above.
-            result(unsafe { libc::mount(tmpfs, target.as_ptr(), tmpfs, 0, options) })?;
-            body(path);
-            Ok(())
-        });
-        thread.join().expect("the body panicked")
-    })
-}
-
-#[test]
-fn a_full_disk_ends_the_write_with_no_space_and_the_disk_works_again_after_room_is_made() {
-    const NAME: &str =
-        "a_full_disk_ends_the_write_with_no_space_and_the_disk_works_again_after_room_is_made";
-    for engine in engines(NAME) {
-        // Room for 8.5 chunks: one write is cut in the middle.
-        let run = on_small_disk(8 * CHUNK_BYTES + CHUNK_BYTES / 2, |directory| {
-            let file = Arc::new(DirectFile::create(directory.join("file")).unwrap());
-            let error = file.preallocate(64 * CHUNK_BYTES as u64).unwrap_err();
-            assert_eq!(error.kind(), Kind::NoSpace, "{error}");
-            assert_eq!(file.size_bytes().unwrap(), 0);
-            let (buffers, region) = pool(12);
-            let mut writer = DirectWriter::new(engine, 12, &[region]).unwrap();
-            for (tag, buffer) in buffers.into_iter().enumerate() {
-                let offset = (tag * CHUNK_BYTES) as u64;
-                writer.submit(&file, offset, buffer, CHUNK_BYTES, tag as u64).unwrap();
-            }
-            let mut completions = Vec::new();
-            writer.complete_all(&mut completions).unwrap();
-            assert_eq!(completions.len(), 12);
-            let mut indexes: Vec<_> = completions.iter().map(|it| it.buffer.index()).collect();
-            indexes.sort_unstable();
-            assert_eq!(indexes, (0..12).collect::<Vec<_>>());
-            let failed: Vec<_> =
-                completions.iter().filter_map(|it| it.result.as_ref().err()).collect();
-            assert!((4..=12).contains(&failed.len()), "{} failed", failed.len());
-            assert!(failed.iter().all(|it| it.kind() == Kind::NoSpace), "{failed:?}");
-            assert!(failed[0].to_string().contains("free some space"), "{}", failed[0]);
-            file.truncate(0).unwrap();
-            let buffer = completions.pop().unwrap().buffer;
-            writer.submit(&file, 0, buffer, CHUNK_BYTES, 99).unwrap();
-            completions.clear();
-            writer.complete_all(&mut completions).unwrap();
-            assert_eq!(completions[0].result.as_ref().unwrap(), &CHUNK_BYTES);
-        });
-        if let Err(error) = run {
-            let _ = writeln!(io::stderr(), "SKIPPED {NAME}: no private mount: {error}");
-        }
     }
 }
 

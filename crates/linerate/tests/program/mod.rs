@@ -58,7 +58,9 @@ impl From<Output> for Run {
 
 /// The program with arguments, its outputs captured, no input.
 pub fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    // Where it is when the test runs, not where it was built.
+    let program = std::env::var_os("CARGO_BIN_EXE_linerate");
+    let mut command = Command::new(program.unwrap_or(env!("CARGO_BIN_EXE_linerate").into()));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -1,7 +1,6 @@
 //! What the tests of recordings share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -62,8 +61,7 @@ pub fn all_packets(directory: &Path) -> Vec<Packet> {
 pub fn has_program(test: &str, program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        // Past the harness, which keeps what `eprintln!` says of a test that passes.
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {program} is not installed");
+        testing::say_skipped(test, format_args!("{program} is not installed"));
     }
     found
 }

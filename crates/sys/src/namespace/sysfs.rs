@@ -13,8 +13,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::thread::UnshareFlags;
 
+use super::mounts::leave_mounts;
 use super::{Namespace, in_thread};
 use crate::{Error, Kind, Result};
 
@@ -49,11 +49,7 @@ impl Sysfs {
             let mounted = match &first {
                 // In a user namespace the mount namespace still belongs to somebody else.
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-                    // SAFETY: only CLONE_FILES makes unshare(2) unsound for others; this
-                    // short-lived thread alone changes its mount namespace.
-                    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }
-                        .map_err(io::Error::from)
-                        .and_then(|()| mount())
+                    leave_mounts().and_then(|()| mount())
                 }
                 _ => first,
             };

@@ -11,31 +11,31 @@ use sys::link::{
 use sys::namespace::{Namespace, Rights, Sysfs};
 use sys::napi;
 use sys::veth::{VethConfig, VethPair};
+use testing::{Outcome, Test, skip, tests};
 
 use crate::socket::{PacketSocket, frame};
-use crate::{Case, Outcome, skip};
 
-pub const CASES: &[Case] = &[
-    ("namespaces_are_separate", namespaces_are_separate),
-    ("closures_run_inside_and_panics_come_out", closures_run_inside_and_panics_come_out),
-    ("files_that_are_no_namespaces_are_refused", files_that_are_no_namespaces_are_refused),
-    ("new_namespaces_have_loopback_and_no_ipv6", new_namespaces_have_loopback_and_no_ipv6),
-    ("a_veth_pair_carries_a_frame", a_veth_pair_carries_a_frame),
-    ("frames_are_counted_exactly", frames_are_counted_exactly),
-    ("settings_of_a_pair_are_read_back", settings_of_a_pair_are_read_back),
-    ("offloads_are_read_back_one_by_one", offloads_are_read_back_one_by_one),
-    ("channels_are_read_back", channels_are_read_back),
-    ("what_a_veth_does_not_have_is_said", what_a_veth_does_not_have_is_said),
-    ("the_drivers_own_counters_agree", the_drivers_own_counters_agree),
-    ("unknown_interfaces_name_those_that_exist", unknown_interfaces_name_those_that_exist),
-    ("taken_names_leave_the_existing_pair_alone", taken_names_leave_the_existing_pair_alone),
-    ("links_are_changed_as_asked", links_are_changed_as_asked),
-    ("the_monitor_sees_every_change", the_monitor_sees_every_change),
-    ("the_monitor_survives_a_flood", the_monitor_survives_a_flood),
-    ("counters_of_a_removed_interface_say_so", counters_of_a_removed_interface_say_so),
-    ("threaded_napi_has_a_thread_per_queue", threaded_napi_has_a_thread_per_queue),
-    ("threads_without_napi_are_refused", threads_without_napi_are_refused),
-    ("receive_steering_is_read_back", receive_steering_is_read_back),
+pub const CASES: &[Test] = &tests![
+    namespaces_are_separate,
+    closures_run_inside_and_panics_come_out,
+    files_that_are_no_namespaces_are_refused,
+    new_namespaces_have_loopback_and_no_ipv6,
+    a_veth_pair_carries_a_frame,
+    frames_are_counted_exactly,
+    settings_of_a_pair_are_read_back,
+    offloads_are_read_back_one_by_one,
+    channels_are_read_back,
+    what_a_veth_does_not_have_is_said,
+    the_drivers_own_counters_agree,
+    unknown_interfaces_name_those_that_exist,
+    taken_names_leave_the_existing_pair_alone,
+    links_are_changed_as_asked,
+    the_monitor_sees_every_change,
+    the_monitor_survives_a_flood,
+    counters_of_a_removed_interface_say_so,
+    threaded_napi_has_a_thread_per_queue,
+    threads_without_napi_are_refused,
+    receive_steering_is_read_back,
 ];
 
 /// Two namespaces with the pair `g0`, `s0` between them.

@@ -7,14 +7,12 @@ use std::time::Duration;
 use sys::link::{LinkChange, LinkMonitor, Links};
 use sys::namespace::Namespace;
 use sys::veth::{VethConfig, VethPair};
-
-use crate::{Case, Outcome};
+use testing::{Outcome, Test, tests};
 
 /// The argument that makes this program hold namespaces until it is killed.
 pub const HOLD: &str = "--hold-namespaces";
 
-pub const CASES: &[Case] =
-    &[("nothing_remains_of_a_killed_process", nothing_remains_of_a_killed_process)];
+pub const CASES: &[Test] = &tests![nothing_remains_of_a_killed_process];
 
 /// Makes two namespaces with a pair between them, and another pair that reaches into the
 /// namespace where it was started; then waits to be killed.

@@ -3,28 +3,12 @@
 use std::time::{Duration, Instant};
 
 use sys::link::Links;
-use sys::namespace::{self, Namespace};
+use sys::namespace::Namespace;
 use sys::packet::{Blocked, Descriptor, Event, PacketRing, RingConfig, Sender, SenderConfig};
 use sys::veth::{VethConfig, VethPair};
 
 /// Long enough for any machine; no test waits for it unless something is broken.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Makes the process able to have networks of its own, by a user namespace if need be.
-pub fn become_able() -> Result<(), String> {
-    if namespace::Rights::probe().can_make_networks() {
-        return Ok(());
-    }
-    if let Some(reason) = namespace::user_namespaces_refused() {
-        return Err(reason);
-    }
-    namespace::enter_user_namespace().map_err(|error| error.to_string())
-}
-
-/// Puts the calling thread, and the threads that it starts, into an empty network.
-pub fn new_network() {
-    Namespace::create().and_then(|network| network.enter()).unwrap();
-}
 
 /// Makes `tx0` and `rx0`, the two ends of a cable, both up.
 pub fn plug_cable() {
