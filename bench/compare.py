@@ -3,6 +3,7 @@
 
   compare.py generate [--size 60] [--rounds 5] [--seconds 3] [--mode plain|napi]
   compare.py record   [--size 60] [--rounds 3] [--seconds 5] [--senders 1] [--rate 200kpps] [--only NAME] [--to DIR]
+  compare.py ledger   [--size 60] [--seconds 5] [--senders 2] [--to DIR]
 
 The pair lies in two namespaces that this script makes and removes; traffic ends by itself. Figures
 are taken from the counters of the devices and from /proc, not from what the tools say of themselves.
@@ -205,24 +206,59 @@ def record(options, directory):
               f"[{min(lost):.3f}-{max(lost):.3f}]  CPU {cost:6.0f} ns a packet kept")
 
 
+def ledger(options, directory):
+    """One recording at full rate: every place of both ledgers beside the counters of the devices."""
+    network(options.mode)
+    store = os.path.join(directory, "store")
+    recorder = subprocess.Popen(
+        ["ip", "netns", "exec", SINK, LINERATE, "record", f"packet:{RX}", "--to", store, "--json"],
+        stdout=subprocess.PIPE, text=True)
+    time.sleep(2)
+    names = [(SENDER, TX, "tx_packets"), (SENDER, TX, "tx_dropped"),
+             (SINK, RX, "rx_packets"), (SINK, RX, "rx_dropped")]
+    before = [counter(*name) for name in names]
+    sent = sh("ip", "netns", "exec", SENDER, LINERATE, "generate", f"packet:{TX}", "--json",
+              "--size", str(options.size), "--duration", f"{options.seconds}s",
+              "--workers", str(options.senders), "--src", "10.0.0.0/16", "--dst", "10.1.0.0/16")
+    time.sleep(1.5)
+    devices = [counter(*name) - first for name, first in zip(names, before)]
+    recorder.send_signal(2)
+    taken, _ = recorder.communicate(timeout=60)
+    print(f"ledger, {options.size} B, {options.senders} senders, {options.seconds} s")
+    for text in (sent, taken):
+        result = json.loads(text.splitlines()[-1])
+        for account in result["ledger"]["accounts"]:
+            for side in ("entered", "left"):
+                for name, value in account[side].items():
+                    if name.endswith("_packets") and (value or side == "entered"):
+                        print(f"  {account['place']:<22} {side:<8} {name:<22} {value:>12,}")
+            print(f"  {account['place']:<22} {'':<8} {'unexplained_packets':<22} "
+                  f"{account['unexplained_packets']:>12,}")
+    for (_, device, what), value in zip(names, devices):
+        print(f"  {'device ' + device:<22} {'':<8} {what:<22} {value:>12,}")
+    print(f"  {'files, by capinfos':<22} {'':<8} {'packets':<22} {kept(directory):>12,}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["generate", "record"])
+    parser.add_argument("what", choices=["generate", "record", "ledger"])
     parser.add_argument("--size", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--senders", type=int, default=1)
+    parser.add_argument("--senders", type=int, default=None,
+                        help="threads that send: 1, for ledger 2")
     parser.add_argument("--rate", default="max")
     parser.add_argument("--mode", choices=["plain", "napi"], default="plain")
     parser.add_argument("--only", default="", help="tools whose name contains this")
     parser.add_argument("--to", default=None)
     options = parser.parse_args()
+    options.senders = options.senders or (2 if options.what == "ledger" else 1)
     if not os.path.exists(LINERATE):
         sys.exit(f"{LINERATE} is missing; build it with: cargo build --release")
     directory = tempfile.mkdtemp(prefix="linerate-bench-", dir=options.to)
     try:
-        (generate if options.what == "generate" else record)(options, directory)
+        {"generate": generate, "record": record, "ledger": ledger}[options.what](options, directory)
     finally:
         remove()
         shutil.rmtree(directory, ignore_errors=True)
