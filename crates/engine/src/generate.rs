@@ -82,6 +82,11 @@ impl Generator {
         }
     }
 
+    /// The clock that schedules and stamps, for its report.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     fn left(&self) -> u64 {
         self.limit.packets.map_or(u64::MAX, |packets| packets - self.made_packets)
     }
@@ -116,7 +121,7 @@ impl RxQueue for Generator {
         if self.stopped || self.left() == 0 {
             return Ok(0);
         }
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.clock.kept_ns();
         if self.limit.duration_ns.is_some_and(|duration_ns| now_ns >= self.start_ns + duration_ns) {
             self.expired = true;
             self.stopped = true;

@@ -126,6 +126,11 @@ impl<R: RxQueue> Paced<R> {
         &self.inner
     }
 
+    /// The clock that schedules, for its report.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// How well the asked times were met.
     pub fn report(&self) -> PaceReport {
         let achieved_ns = self.first_ns.map_or(0, |first_ns| self.last_ns - first_ns);
@@ -220,7 +225,7 @@ impl<R: RxQueue> RxQueue for Paced<R> {
                 return Ok(0);
             }
         }
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.clock.kept_ns();
         let limit = left.min(BATCH_FRAMES as u64) as usize;
         match self.due(now_ns, limit) {
             0 => Ok(0),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use port::{Batch, Event, Losses, Reason, RxCounters, RxQueue, TxQueue};
-use sys::clock::Clock;
+use sys::clock::{Clock, ClockReport};
 
 use crate::error::Result;
 use crate::live::Live;
@@ -57,6 +57,8 @@ pub struct Finished<R, S, T> {
     pub cpu_ns: u64,
     /// Time from start to the last frame handed over, in ns.
     pub elapsed_ns: u64,
+    /// What the worker's clock was and how well it kept time.
+    pub clock: ClockReport,
     /// What ended the run early.
     pub error: Option<crate::EngineError>,
 }
@@ -81,7 +83,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Worker<R, S, T> {
         let error = run.work().err();
         let elapsed_ns = run.clock.now_ns() - start_ns;
         let error = error.or(run.finish().err());
-        let Run { worker, unsent, events, .. } = run;
+        let Run { worker, clock, unsent, events, .. } = run;
         Finished {
             rx: worker.rx,
             stage: worker.stage,
@@ -90,6 +92,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Worker<R, S, T> {
             events,
             cpu_ns: sys::cpu::thread_cpu_ns(),
             elapsed_ns,
+            clock: clock.report(),
             error,
         }
     }

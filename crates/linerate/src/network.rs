@@ -4,7 +4,10 @@
 //! nothing is left behind, not even after SIGKILL.
 
 use anyhow::Context;
+use serde_json::{Value, json};
+use sys::cpu::Topology;
 use sys::namespace::{Namespace, Rights, enter_user_namespace};
+use sys::napi;
 use sys::veth::{VethConfig, VethPair};
 
 /// Name of the sending end.
@@ -21,8 +24,57 @@ pub struct Network {
     pub receiver: Namespace,
     /// By which rights it was made: `root` or `user namespace`.
     pub rights: &'static str,
-    /// Whether the receiving end is served by a kernel thread on another CPU than the sender's.
-    pub threaded_napi: bool,
+    /// Who receives at the receiving end.
+    pub receiving: Receiving,
+}
+
+/// Who receives the frames of the receiving end: on a veth that is the sender's CPU, unless its NAPI
+/// has a kernel thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receiving {
+    /// A kernel thread, switched on in this way.
+    Thread(napi::Way),
+    /// The CPU of the sender, in its time; for this reason.
+    Sender(String),
+}
+
+impl Receiving {
+    /// Whether a kernel thread receives.
+    pub fn is_threaded(&self) -> bool {
+        matches!(self, Self::Thread(_))
+    }
+
+    /// As a half sentence for people.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Thread(way) => format!(
+                "its NAPI runs in a kernel thread, switched on by {}, so that two CPUs share the work",
+                way_in_words(*way)
+            ),
+            Self::Sender(why) => format!("received on the sender's CPU, since {why}"),
+        }
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let (switched_by, reason) = match self {
+            Self::Thread(way) => (Some(way_in_words(*way)), None),
+            Self::Sender(why) => (None, Some(why)),
+        };
+        json!({
+            "interface": RECEIVER,
+            "threaded": self.is_threaded(),
+            "switched_by": switched_by,
+            "reason": reason,
+        })
+    }
+}
+
+fn way_in_words(way: napi::Way) -> &'static str {
+    match way {
+        napi::Way::Netlink => "netlink",
+        napi::Way::Sysfs => "sysfs",
+    }
 }
 
 impl Network {
@@ -42,20 +94,30 @@ impl Network {
         let receiver = Namespace::create()?;
         let config = VethConfig::default();
         VethPair::create(&sender, SENDER, &receiver, RECEIVER, &config)?;
-        let mut network = Self { sender, receiver, rights, threaded_napi: false };
-        if threaded_napi {
-            network.threaded_napi = network.thread_napi().is_ok();
-        }
-        Ok(network)
+        let receiving = receiving(&receiver, threaded_napi);
+        Ok(Self { sender, receiver, rights, receiving })
     }
+}
 
-    /// A veth has NAPI only with GRO; its packets are UDP, which GRO leaves alone unless a socket
-    /// asks for it.
-    fn thread_napi(&self) -> sys::Result<()> {
-        let ethtool = sys::ethtool::Ethtool::open(&self.receiver, RECEIVER)?;
-        let offloads = ethtool.offloads()?;
-        ethtool.set_offloads(&sys::ethtool::Offloads { gro: true, ..offloads })?;
-        sys::napi::set_threaded(&self.receiver, RECEIVER, true)?;
-        Ok(())
+/// Gives the receiving end's NAPI a thread where that helps: where there is a second CPU to run it.
+fn receiving(receiver: &Namespace, wanted: bool) -> Receiving {
+    if !wanted {
+        return Receiving::Sender("the command line says so".into());
     }
+    if Topology::read().is_ok_and(|topology| topology.allowed_cpus().count() < 2) {
+        return Receiving::Sender("there is no second CPU that a kernel thread could use".into());
+    }
+    match thread_napi(receiver) {
+        Ok(threaded) => Receiving::Thread(threaded.way),
+        Err(error) => Receiving::Sender(format!("switching to threads failed: {error}")),
+    }
+}
+
+/// A veth has NAPI only with GRO; its packets are UDP, which GRO leaves alone unless a socket asks
+/// for it.
+fn thread_napi(receiver: &Namespace) -> sys::Result<napi::Threaded> {
+    let ethtool = sys::ethtool::Ethtool::open(receiver, RECEIVER)?;
+    let offloads = ethtool.offloads()?;
+    ethtool.set_offloads(&sys::ethtool::Offloads { gro: true, ..offloads })?;
+    napi::set_threaded(receiver, RECEIVER, true)
 }

@@ -8,8 +8,9 @@ use std::io::{IsTerminal, Write};
 
 use engine::{Account, Ledger};
 use serde_json::{Map, Value, json};
+use sys::clock::ClockReport;
 
-use crate::units::grouped;
+use crate::units::{grouped, ns_in_words};
 
 /// Version of the JSON objects.
 pub const SCHEMA: u32 = 1;
@@ -73,6 +74,21 @@ impl Output {
         }
     }
 
+    /// The clock of a run for people.
+    pub fn clock(&self, report: &ClockReport) {
+        let mut text = format!(
+            "clock: {}, at most {} from the kernel's",
+            report.source,
+            ns_in_words(report.deviation_ns_max)
+        );
+        if report.realtime_step_ns != 0 {
+            let step = ns_in_words(report.realtime_step_ns.unsigned_abs());
+            let way = if report.realtime_step_ns > 0 { "ahead" } else { "back" };
+            text.push_str(&format!("; somebody set real time {way} by {step} meanwhile"));
+        }
+        self.say(&text);
+    }
+
     /// The closing table: each place, what entered it, what became of it.
     pub fn ledger(&self, ledger: &Ledger) {
         if self.json {
@@ -108,7 +124,8 @@ impl Output {
         }
     }
 
-    fn paint(&self, colour: &str, text: &str) -> String {
+    /// The text in a colour (an SGR number) on a terminal, as it is elsewhere.
+    pub fn paint(&self, colour: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.into() }
     }
 
@@ -120,4 +137,13 @@ impl Output {
             let _ = writeln!(std::io::stdout().lock(), "{text}");
         }
     }
+}
+
+/// The clock of a run as JSON.
+pub fn clock(report: &ClockReport) -> Value {
+    json!({
+        "source": report.source,
+        "deviation_ns_max": report.deviation_ns_max,
+        "realtime_step_ns": report.realtime_step_ns,
+    })
 }

@@ -33,6 +33,9 @@ const SPIN_NS: u64 = 60_000;
 /// Parts of a ns in which the rate is kept.
 const FRACTION_BITS: u32 = 32;
 
+/// Between two comparisons of a clock that keeps itself ([`Clock::kept_ns`]).
+const KEEP_NS: u64 = 100_000_000;
+
 const NS_PER_S: i128 = 1_000_000_000;
 
 /// A clock of one thread; clone it for another.
@@ -43,6 +46,32 @@ pub struct Clock {
     real_offset: RealOffset,
     deviation_ns_max: u64,
     step_ns: i64,
+    /// When [`Clock::kept_ns`] compares again.
+    keep_at_ns: u64,
+}
+
+/// What can be said about a clock at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReport {
+    /// As [`Clock::source`].
+    pub source: &'static str,
+    /// As [`Clock::deviation_ns_max`].
+    pub deviation_ns_max: u64,
+    /// As [`Clock::realtime_step_ns`].
+    pub realtime_step_ns: i64,
+}
+
+impl ClockReport {
+    /// Of two clocks of one run: the larger deviation and the larger step.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        let steps = [self.realtime_step_ns, other.realtime_step_ns];
+        Self {
+            deviation_ns_max: self.deviation_ns_max.max(other.deviation_ns_max),
+            realtime_step_ns: steps.into_iter().max_by_key(|ns| ns.unsigned_abs()).unwrap_or(0),
+            ..self
+        }
+    }
 }
 
 /// The distance between the kernel's real and monotonic clocks.
@@ -75,7 +104,7 @@ impl Clock {
         let _ = set_timer_slack();
         let counter = counter_is_trusted().then(Counter::calibrate);
         let real_offset = RealOffset::read();
-        Ok(Self { counter, real_offset, deviation_ns_max: 0, step_ns: 0 })
+        Ok(Self { counter, real_offset, deviation_ns_max: 0, step_ns: 0, keep_at_ns: 0 })
     }
 
     /// Monotonic time in ns.
@@ -85,6 +114,19 @@ impl Clock {
             Some(counter) => counter.ns_at(read_counter()),
             None => kernel_ns(ClockId::Monotonic),
         }
+    }
+
+    /// Monotonic time in ns, after a comparison with the kernel's clocks where the last one was
+    /// 100 ms ago: for those who own a clock that nobody else compares.
+    #[inline]
+    pub fn kept_ns(&mut self) -> u64 {
+        let now_ns = self.now_ns();
+        if now_ns < self.keep_at_ns {
+            return now_ns;
+        }
+        self.keep_at_ns = now_ns.saturating_add(KEEP_NS);
+        self.resync();
+        self.now_ns()
     }
 
     /// Real time in ns since the Unix epoch.
@@ -113,6 +155,20 @@ impl Clock {
             // Otherwise the offset stays as it is: following its noise would set real time back.
             self.real_offset = now;
         }
+    }
+
+    /// What can be said about the clock's run so far.
+    pub fn report(&self) -> ClockReport {
+        ClockReport {
+            source: self.source(),
+            deviation_ns_max: self.deviation_ns_max,
+            realtime_step_ns: self.step_ns,
+        }
+    }
+
+    /// Which clock this is, for programs: `tsc` or `CLOCK_MONOTONIC`.
+    pub fn source(&self) -> &'static str {
+        if self.counter.is_some() { "tsc" } else { "CLOCK_MONOTONIC" }
     }
 
     /// The largest distance from the kernel's monotonic clock that a comparison has found, in ns.
@@ -323,6 +379,24 @@ mod tests {
         let distance = clock.now_ns().abs_diff(kernel_ns(ClockId::Monotonic));
         // A virtual CPU may lose the processor between two readings, for milliseconds.
         assert!(distance < 50_000_000, "{distance} ns from the kernel's clock");
+    }
+
+    #[test]
+    fn a_clock_that_keeps_itself_compares_every_100_ms() {
+        let mut clock = Clock::new().unwrap();
+        let first = clock.kept_ns();
+        let due = clock.keep_at_ns;
+        assert!(due <= first + KEEP_NS);
+        assert!(clock.kept_ns() >= first);
+        assert_eq!(clock.keep_at_ns, due, "no comparison is due yet");
+        clock.sleep_until(due);
+        assert!(clock.kept_ns() >= due);
+        assert!(clock.keep_at_ns > due);
+        let report = clock.report();
+        assert_eq!(report.deviation_ns_max, clock.deviation_ns_max());
+        let set = ClockReport { realtime_step_ns: -9, deviation_ns_max: 0, ..report };
+        let worse = report.or_worse(set);
+        assert_eq!(worse, ClockReport { realtime_step_ns: -9, ..report });
     }
 
     #[test]

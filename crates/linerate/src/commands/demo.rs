@@ -27,7 +27,7 @@ use store::find::Find;
 use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
 use store::recorder::{Recorder, RecorderConfig, RecorderSummary};
 use store::selection::Selection;
-use sys::clock::Clock;
+use sys::clock::{Clock, ClockReport};
 use wire::template::{Field, Ipv4Spec, NetworkSpec, TemplateSpec, TransportSpec, UdpSpec};
 
 use crate::commands::generate::Sent;
@@ -36,7 +36,7 @@ use crate::commands::replay::{source_account, transmitted};
 use crate::exit::Exit;
 use crate::job::{self, Watch};
 use crate::network::{Network, RECEIVER, SENDER};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::signals::Signals;
 use crate::units;
 
@@ -144,28 +144,33 @@ struct Story {
     replayed_packets: u64,
     received_packets: u64,
     received: MeterReport,
+    clock: Option<ClockReport>,
+}
+
+impl Story {
+    /// Adds what a clock of the run did.
+    fn time(&mut self, clock: ClockReport) {
+        self.clock = Some(self.clock.map_or(clock, |so_far| so_far.or_worse(clock)));
+    }
 }
 
 impl Demo {
     fn introduce(&self) {
-        let napi = if self.network.threaded_napi {
-            "received by a kernel thread (threaded NAPI), so that two CPUs share the work"
-        } else {
-            "received on the sender's CPU"
-        };
         self.output.object(
             "start",
             json!({
                 "verb": "demo",
                 "rights": self.network.rights,
-                "threaded_napi": self.network.threaded_napi,
+                "threaded_napi": self.network.receiving.is_threaded(),
+                "napi": self.network.receiving.to_json(),
                 "directory": self.directory.path,
             }),
         );
         self.output.say(&format!(
-            "network: two namespaces of this process, {SENDER} <-> {RECEIVER}, by the rights of {}; {napi}",
+            "network: two namespaces of this process, {SENDER} <-> {RECEIVER}, by the rights of {}",
             self.network.rights
         ));
+        self.output.say(&format!("far end {RECEIVER}: {}", self.network.receiving.in_words()));
     }
 
     fn open_rx(&self) -> anyhow::Result<PacketRx> {
@@ -195,6 +200,7 @@ impl Demo {
         let source = Generator::new(template, args.rate, limit, self.clock.clone());
         let (sent, mut arrived) =
             self.exchange("generate", source, Record::new(recorder), Some(args.count))?;
+        story.time(arrived.clock.or_worse(sent.rx.clock().report()));
         let sent = Sent::of(vec![sent]);
         let received = arrived.rx.counters()?;
         let transmit = sent.account(&format!("packet:{SENDER}"), Some(args.count));
@@ -245,6 +251,7 @@ impl Demo {
         let source = Paced::new(RecordRx::new(find), pace, self.clock.clone());
         let (mut sent, mut arrived) =
             self.exchange("replay", source, Meter::default(), Some(story.found_packets))?;
+        story.time(arrived.clock.or_worse(sent.rx.clock().report()));
         let read = sent.rx.counters()?;
         let received = arrived.rx.counters()?;
         story.ledger.accounts.push(source_account(&read));
@@ -322,13 +329,15 @@ impl Demo {
     }
 
     fn conclude(&self, story: &Story, interrupted: bool) -> Exit {
+        let clock = story.clock.unwrap_or_else(|| self.clock.report());
         let kept = (!self.directory.temporary).then_some(&self.directory.path);
         self.output.object(
             "result",
             json!({
                 "verb": "demo",
                 "rights": self.network.rights,
-                "threaded_napi": self.network.threaded_napi,
+                "threaded_napi": self.network.receiving.is_threaded(),
+                "napi": self.network.receiving.to_json(),
                 "generated_packets": story.generated_packets,
                 "recorded_packets": story.recorded_packets,
                 "found_packets": story.found_packets,
@@ -337,9 +346,11 @@ impl Demo {
                 "received": measured(&story.received),
                 "kept": kept,
                 "interrupted": interrupted,
+                "clock": output::clock(&clock),
                 "ledger": story.ledger,
             }),
         );
+        self.output.clock(&clock);
         self.output.ledger(&story.ledger);
         self.output.say(&format!(
             "generated {}, recorded {}, found {}, replayed {}, received again {}",

@@ -16,7 +16,7 @@ use sys::clock::Clock;
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::job::{self, Watch};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::signals::Signals;
 use crate::{args, units};
 
@@ -118,6 +118,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         "elapsed_ns": worker.elapsed_ns,
         "cpu_ns": worker.cpu_ns,
         "interrupted": signals.seen(),
+        "clock": output::clock(&worker.clock),
         "error": worker.error.as_ref().map(ToString::to_string),
         "ledger": ledger,
     });
@@ -125,6 +126,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     streams(&output, &report);
     output.object("result", fields);
     say(&output, &report);
+    output.clock(&worker.clock);
     output.ledger(&ledger);
     if let Some(error) = worker.error {
         return Err(error.into());

@@ -19,7 +19,7 @@ use crate::args::RunArgs;
 use crate::commands::receive::{Enough, InputArgs};
 use crate::exit::Exit;
 use crate::job::{self, Watch};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::signals::Signals;
 use crate::{args, units};
 
@@ -143,6 +143,7 @@ fn conclude<R: RxQueue>(
             "elapsed_ns": worker.elapsed_ns,
             "cpu_ns": worker.cpu_ns,
             "interrupted": signalled,
+            "clock": output::clock(&worker.clock),
             "error": worker.error.as_ref().map(ToString::to_string),
             "advice": advice(&ledger),
             "ledger": ledger,
@@ -155,6 +156,7 @@ fn conclude<R: RxQueue>(
         units::ns_in_words(worker.elapsed_ns),
         files.len()
     ));
+    output.clock(&worker.clock);
     output.ledger(&ledger);
     if let Some(advice) = advice(&ledger) {
         output.say(advice);

@@ -20,7 +20,7 @@ use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::receive::distribution;
 use crate::exit::{Exit, Usage};
 use crate::job::{self, Watch};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::signals::Signals;
 use crate::{args, units};
 
@@ -116,6 +116,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     job::tell_events(&output, &description.spec, &worker.events);
     let paced = worker.rx.report();
     let found = worker.rx.inner().source().report().clone();
+    let time = worker.rx.clock().report().or_worse(worker.clock);
     let counters = worker.rx.counters()?;
     let ledger = Ledger {
         accounts: vec![
@@ -141,11 +142,13 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "cpu_ns": worker.cpu_ns,
             "pace": pace_report(&paced),
             "interrupted": signals.seen(),
+            "clock": output::clock(&time),
             "error": worker.error.as_ref().map(ToString::to_string),
             "ledger": ledger,
         }),
     );
     say(&output, transmitted(&ledger), worker.elapsed_ns, &paced);
+    output.clock(&time);
     output.ledger(&ledger);
     if let Some(error) = worker.error {
         return Err(error.into());
