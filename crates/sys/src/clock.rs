@@ -9,6 +9,10 @@
 //! by what the rate is wrong, a few µs at most; the largest distance seen is
 //! [`Clock::deviation_ns_max`].
 
+mod sources;
+
+pub use sources::ClockSources;
+
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -306,11 +310,8 @@ fn kernel_ns(clock: ClockId) -> u64 {
     u64::try_from(i128::from(tv_sec) * NS_PER_S + i128::from(tv_nsec)).unwrap_or(0)
 }
 
-/// The kernel has tested the counter on all CPUs before it chose it as its own clock source.
 fn counter_is_trusted() -> bool {
-    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    counter_is_constant()
-        && std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc")
+    ClockSources::read().is_ok_and(|sources| sources.counter_is_trusted())
 }
 
 /// Whether the CPU promises one rate in all its power states: the «invariant TSC» of Intel's and AMD's

@@ -6,9 +6,11 @@
 //! its CPUs count as allowed; affinity reaches 1024 CPUs.
 
 mod cache;
+mod ticks;
 mod usage;
 
 pub use cache::{Cache, CacheKind};
+pub use ticks::Ticks;
 pub use usage::{Usage, process_cpu_ns, process_usage, thread_cpu_ns, thread_usage};
 
 use std::collections::BTreeSet;
@@ -41,6 +43,9 @@ pub struct Cpu {
     pub allowed: bool,
     /// Whether the kernel keeps ordinary tasks away from it (isolcpus).
     pub isolated: bool,
+    /// Who chooses its frequency (`performance`, `schedutil`, …); `None` where the machine does
+    /// not say, as most virtual ones.
+    pub governor: Option<String>,
 }
 
 /// All CPUs that are online, in ascending order.
@@ -78,6 +83,9 @@ impl Topology {
                 siblings,
                 allowed: allowed(number),
                 isolated: isolated.contains(&number),
+                governor: fs::read_to_string(folder.join("cpufreq/scaling_governor"))
+                    .ok()
+                    .map(|name| name.trim().to_owned()),
             }
         });
         let cpus: Vec<Cpu> = cpus.collect();
@@ -239,6 +247,8 @@ mod tests {
                 }
             }
         }
+        fs::create_dir(cpus.join("cpu5/cpufreq")).unwrap();
+        fs::write(cpus.join("cpu5/cpufreq/scaling_governor"), "powersave\n").unwrap();
         fs::write(cpus.join("online"), "0-7\n").unwrap();
         fs::write(cpus.join("isolated"), "6-7\n").unwrap();
         let topology = Topology::from_directory(root.path(), |cpu| cpu != 0).unwrap();
@@ -247,6 +257,8 @@ mod tests {
         assert_eq!((cpu.core, cpu.package, cpu.node), (1, 0, 0));
         assert_eq!(cpu.siblings, [2]);
         assert!(cpu.isolated && cpu.allowed);
+        assert_eq!(cpu.governor, None);
+        assert_eq!(topology.cpus()[5].governor.as_deref(), Some("powersave"));
         assert_eq!(topology.allowed_cpus().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!((topology.cores(), topology.packages()), (4, 2));
         assert_eq!(topology.nodes().into_iter().collect::<Vec<_>>(), [0, 1]);

@@ -14,9 +14,11 @@
 mod file;
 mod operation;
 mod pool;
+mod rate;
 mod uring;
 
 pub use file::{DirectFile, Mode, Preallocation};
+pub use rate::{TrialLimit, WriteTrial};
 
 use std::fmt;
 use std::io;

@@ -5,6 +5,7 @@ pub mod cpu;
 pub mod direct_io;
 pub mod error;
 pub mod ethtool;
+pub mod file_system;
 pub mod link;
 pub mod memory;
 pub mod namespace;

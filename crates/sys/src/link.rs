@@ -66,6 +66,8 @@ pub struct Link {
     pub up: bool,
     /// Whether frames can pass: up, carrier, operational state up or unknown.
     pub running: bool,
+    /// Whether its driver says that there is a carrier: a cable, or a peer that is up.
+    pub carrier: bool,
     /// Whether somebody made it receive frames that are not addressed to it.
     pub promiscuous: bool,
     /// Whether it is a loopback.
@@ -79,6 +81,8 @@ pub struct Link {
     /// For a veth its peer's number, in the peer's namespace; for stacked interfaces (vlan,
     /// macvlan) the number of the one below.
     pub peer_index: Option<u32>,
+    /// Whether the interface of `peer_index` is in another namespace.
+    pub peer_is_elsewhere: bool,
     /// The counters since the interface was made.
     pub statistics: LinkStatistics,
 }
@@ -112,6 +116,7 @@ impl Link {
             index: header.index,
             up: header.flags.contains(LinkFlags::Up),
             running: header.flags.contains(LinkFlags::Running | LinkFlags::LowerUp),
+            carrier: header.flags.contains(LinkFlags::LowerUp),
             promiscuous: header.flags.contains(LinkFlags::Promisc),
             loopback: header.flags.contains(LinkFlags::Loopback),
             kind: attribute(attributes, IFLA_LINKINFO)
@@ -145,6 +150,7 @@ impl Link {
             LinkAttribute::NumTxQueues(count) => self.tx_queues = count,
             LinkAttribute::NumRxQueues(count) => self.rx_queues = count,
             LinkAttribute::Link(index) => self.peer_index = Some(index).filter(|&i| i != 0),
+            LinkAttribute::LinkNetNsId(_) => self.peer_is_elsewhere = true,
             LinkAttribute::OperState(state) => {
                 self.running &= matches!(state, State::Up | State::Unknown);
             }

@@ -19,6 +19,12 @@
 //! Limits: regions are fixed in size; their memory goes back to the kernel when the last buffer and
 //! the last [`Region`] handle are gone.
 
+mod huge_pages;
+mod lock_limit;
+
+pub use huge_pages::HugePages;
+pub use lock_limit::lock_limit_bytes;
+
 use std::fmt;
 use std::fs;
 use std::io;

@@ -18,7 +18,7 @@ mod user;
 pub use mounts::mount_memory;
 pub use rights::Rights;
 pub use sysfs::Sysfs;
-pub use user::{enter_user_namespace, user_namespaces_refused};
+pub use user::{check_user_namespace, enter_user_namespace, user_namespaces_refused};
 
 use std::fs;
 use std::io;

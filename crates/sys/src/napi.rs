@@ -109,10 +109,10 @@ pub fn set_threaded(namespace: &Namespace, name: &str, on: bool) -> Result<Threa
 /// The processors to which received frames of the interface are handed, per receive queue.
 ///
 /// # Errors
-/// [`Kind::NotFound`] for the interface; as [`Sysfs::of`].
+/// [`Kind::NotFound`] for the interface; as [`Sysfs::to_read`].
 pub fn receive_steering(namespace: &Namespace, name: &str) -> Result<Vec<Vec<u32>>> {
     Links::of(namespace)?.named(name)?;
-    let sysfs = Sysfs::of(namespace)?;
+    let sysfs = Sysfs::to_read(namespace)?;
     let paths = steering_paths(&sysfs, name)?;
     paths.iter().map(|path| Ok(processors(&sysfs.read(path)?))).collect()
 }

@@ -35,5 +35,6 @@ pub use fanout::{Fanout, FanoutMode};
 pub use filter::BpfInstruction;
 pub use ring::{Event, PacketRing, RingConfig};
 pub use sender::{BATCH_FRAMES, Blocked, Method, SendOutcome, Sender, SenderConfig};
+pub use socket::check_right;
 pub use statistics::RingStatistics;
 pub use walk::{Descriptor, FrameFlags, TimeSource};

@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::mounts::leave_mounts;
 use super::{Namespace, in_thread};
+use crate::link::{Link, Links};
 use crate::{Error, Kind, Result};
 
 // Constants of linux/mount.h.
@@ -64,6 +65,30 @@ impl Sysfs {
                 }
             })
         })?
+    }
+
+    /// The sysfs of `namespace` for reading: mounted as by [`Sysfs::of`], or, where that is not
+    /// allowed, the one at `/sys` if it shows the same interfaces.
+    ///
+    /// # Errors
+    /// What [`Sysfs::of`] reports.
+    pub fn to_read(namespace: &Namespace) -> Result<Self> {
+        Self::of(namespace).or_else(|error| Self::visible(namespace).ok_or(error))
+    }
+
+    /// `/sys`, if each interface of the namespace has its number and address there.
+    fn visible(namespace: &Namespace) -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open("/sys", flags, Mode::empty()).ok()?;
+        let sysfs = Self { root };
+        let shows = |link: &Link| {
+            let read = |name: &str| sysfs.read(&format!("class/net/{}/{name}", link.name)).ok();
+            let address = link.mac.map(|mac| mac.to_string());
+            read("ifindex") == Some(link.index.to_string())
+                && (address.is_none() || read("address") == address)
+        };
+        let links = Links::of(namespace).ok()?.list().ok()?;
+        links.iter().all(shows).then_some(sysfs)
     }
 
     /// Reads a file, `path` relative to `/sys`; trailing white space is cut off.

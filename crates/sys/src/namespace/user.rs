@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
@@ -49,6 +51,35 @@ pub fn enter_user_namespace() -> Result<()> {
 /// `None` when none of them forbids it. Only the attempt shows for certain.
 pub fn user_namespaces_refused() -> Option<String> {
     refusal(&|path| fs::read_to_string(path).ok())
+}
+
+/// Tries whether a process of this user may enter a user namespace with a network of its own, in a
+/// child that does nothing else. Rights inside of it may be taken away all the same:
+/// [`user_namespaces_refused`] knows of that.
+///
+/// # Errors
+/// As [`enter_user_namespace`].
+pub fn check_user_namespace() -> Result<()> {
+    // What the child reports when it was let in; it never becomes the program that is named here.
+    const ENTERED: i32 = libc::ECANCELED;
+    let mut child = Command::new("/proc/self/exe");
+    // SAFETY: between fork(2) and its end the child makes one system call and returns a number: it
+    // takes no lock and no memory, and what it unshares is its own.
+    unsafe {
+        child.pre_exec(|| {
+            rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+            Err(io::Error::from_raw_os_error(ENTERED))
+        });
+    }
+    match child.spawn() {
+        Err(error) if error.raw_os_error() == Some(ENTERED) => Ok(()),
+        Err(error) => Err(explained(Error::new(ACTION, error))),
+        Ok(mut child) => {
+            // Not reached: the step before always fails. A child is not left behind.
+            let _ = child.wait();
+            Ok(())
+        }
+    }
 }
 
 fn refusal(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
@@ -109,6 +140,15 @@ mod tests {
         assert!(with(CLONE, "0\n").unwrap().contains("unprivileged_userns_clone"));
         assert!(with(APPARMOR, "1\n").unwrap().contains("apparmor_restrict_unprivileged_userns"));
         assert_eq!(with(APPARMOR, "0\n"), None);
+    }
+
+    #[test]
+    fn a_trial_leaves_this_process_where_it_is() {
+        let own = || fs::read_link("/proc/self/ns/user").unwrap();
+        let before = own();
+        // Whether it is allowed depends on the machine.
+        let _ = check_user_namespace();
+        assert_eq!(own(), before);
     }
 
     #[test]

@@ -30,6 +30,14 @@ pub(super) fn open(interface: &str) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Whether this thread may open packet sockets in its network namespace; the socket is closed again.
+///
+/// # Errors
+/// [`Kind::Permission`] without `CAP_NET_RAW`; [`Kind::Unsupported`] when the kernel has none.
+pub fn check_right() -> Result<()> {
+    open("a trial").map(drop)
+}
+
 /// Sets one socket option of plain data.
 pub(super) fn set_option<T: Copy>(
     socket: BorrowedFd<'_>,
