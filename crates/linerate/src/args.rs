@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use port::PortSpec;
 
-use crate::commands::{demo, find, generate, receive, record, replay};
+use crate::commands::{demo, doctor, find, generate, receive, record, replay};
 use crate::{exit, units};
 
 /// Generates, receives, records, finds and replays packets at line rate, and accounts for every one.
@@ -35,6 +35,8 @@ pub enum Verb {
     Replay(replay::ReplayArgs),
     /// Show all of it on interfaces of its own: generate, record, find, replay
     Demo(demo::DemoArgs),
+    /// Look at the machine, at ports and at a directory: what would cost packets, and what helps
+    Doctor(doctor::DoctorArgs),
     /// Print shell completions
     Completions {
         /// The shell

@@ -1,6 +1,7 @@
 //! One file a verb: its options, its plan, its result.
 
 pub mod demo;
+pub mod doctor;
 pub mod find;
 pub mod generate;
 pub mod receive;

@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod doctor;
 mod exit;
 mod job;
 mod network;
@@ -37,6 +38,7 @@ fn run(verb: &Verb) -> anyhow::Result<Exit> {
         Verb::Find(args) => commands::find::run(args),
         Verb::Replay(args) => commands::replay::run(args),
         Verb::Demo(args) => commands::demo::run(args),
+        Verb::Doctor(args) => commands::doctor::run(args),
         Verb::Completions { shell } => {
             clap_complete::generate(
                 *shell,

@@ -1,0 +1,61 @@
+//! What changes frames between the wire and a recording.
+
+use serde_json::json;
+
+use super::Port;
+use crate::doctor::{Finding, Severity};
+
+/// Merging and cutting; nothing where the driver cannot be asked.
+pub(super) fn look(port: &Port<'_>) -> Vec<Finding> {
+    let Some(offloads) = port.ethtool.as_ref().and_then(|ethtool| ethtool.offloads().ok()) else {
+        return Vec::new();
+    };
+    let on = |switches: &[(&'static str, bool)]| -> Vec<&'static str> {
+        switches.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect()
+    };
+    let merging = on(&[("gro", offloads.gro), ("lro", offloads.lro)]);
+    let cutting = on(&[("tso", offloads.tso), ("gso", offloads.gso)]);
+    let facts = json!({
+        "gro": offloads.gro, "lro": offloads.lro, "tso": offloads.tso, "gso": offloads.gso,
+        "tx_checksum": offloads.tx_checksum,
+    });
+    vec![
+        receive_merging(port, &merging).facts(facts.clone()),
+        send_cutting(port, &cutting).facts(facts),
+    ]
+}
+
+fn receive_merging(port: &Port<'_>, on: &[&str]) -> Finding {
+    let why = "segments of one TCP flow are merged before they are recorded: frames longer than \
+               the MTU, fewer than there were on the wire, and device counters that cannot be held \
+               against ours";
+    let finding = |seen: String| port.finding("receive merging", seen, why);
+    if on.is_empty() {
+        return finding("off: frames arrive as they were sent".into());
+    }
+    let mut remedy = "switch it off while you record TCP".to_owned();
+    if port.is_veth() {
+        remedy.push_str("; a veth then has no NAPI, and no thread for it");
+    }
+    finding(format!("{} on", on.join(" and "))).is(Severity::Warning, remedy).command(format!(
+        "sudo ethtool -K {} {}",
+        port.link.name,
+        switched_off(on)
+    ))
+}
+
+fn send_cutting(port: &Port<'_>, on: &[&str]) -> Finding {
+    let why = "what this host's own TCP sends is seen before it is cut: longer than the MTU, with \
+               unfinished checksums. Frames of generate and replay are whole and stay so";
+    let finding = |seen: String| port.finding("send cutting", seen, why);
+    if on.is_empty() {
+        return finding("off".into());
+    }
+    finding(format!("{} on", on.join(" and ")))
+        .is(Severity::Note, "switch it off to record this host's own traffic as it is on the wire")
+        .command(format!("sudo ethtool -K {} {}", port.link.name, switched_off(on)))
+}
+
+fn switched_off(names: &[&str]) -> String {
+    names.iter().map(|name| format!("{name} off")).collect::<Vec<_>>().join(" ")
+}
