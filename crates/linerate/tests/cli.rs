@@ -191,7 +191,9 @@ fn a_directory_is_recorded_to_by_one_at_a_time() {
 fn help_completions_and_manuals_are_there() {
     let help = Run::of(&["--help"]).expect(0);
     let text = String::from_utf8_lossy(&help.stdout);
-    for word in ["generate", "receive", "record", "find", "replay", "demo", "Exit codes", "130"] {
+    for word in
+        ["generate", "receive", "record", "find", "replay", "demo", "doctor", "Exit codes", "130"]
+    {
         assert!(text.contains(word), "{word}");
     }
     for shell in ["bash", "zsh", "fish"] {

@@ -1,6 +1,8 @@
 //! The program on a real veth pair, two of it at once: one sends, the other records or receives.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "network/doctor.rs"]
+mod doctor;
 mod program;
 
 use std::io::{BufRead, BufReader, Read};
@@ -217,6 +219,24 @@ fn overload_is_accounted_for() -> Outcome {
     Ok(())
 }
 
+/// The demo says whether the far end's NAPI runs in a thread, and why not.
+fn the_demo_says_who_receives() -> Outcome {
+    let result = Run::of(&["demo", "--count", "1000", "--json"]).expect(0).result();
+    let napi = &result["napi"];
+    assert_eq!(napi["threaded"], result["threaded_napi"]);
+    assert_eq!(napi["threaded"], napi["switched_by"].is_string(), "{napi}");
+    assert_eq!(napi["threaded"], napi["reason"].is_null(), "{napi}");
+    assert!(result["clock"]["source"].is_string() && result["clock"]["deviation_ns_max"].is_u64());
+    let options = ["demo", "--count", "1000", "--no-threaded-napi"];
+    let run = Run::of(&options).expect(0);
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(
+        said.contains("received on the sender's CPU, since the command line says so"),
+        "{said}"
+    );
+    Ok(())
+}
+
 fn main() -> ExitCode {
     testing::run(tests![
         received_is_what_was_sent,
@@ -225,5 +245,11 @@ fn main() -> ExitCode {
         a_frame_beyond_the_mtu_is_refused,
         signals_end_a_run,
         overload_is_accounted_for,
+        the_demo_says_who_receives,
+        doctor::merging_is_found,
+        doctor::threads_are_found,
+        doctor::ports_that_cannot_run_are_problems,
+        doctor::directories_are_tried,
+        doctor::documented_fields_are_there,
     ])
 }
