@@ -148,7 +148,10 @@ impl Report {
         let words: Vec<String> = Severity::ALL
             .iter()
             .rev()
-            .map(|severity| format!("{} {}", self.count(*severity), severity.name()))
+            .map(|severity| match (self.count(*severity), severity.name()) {
+                (count, name @ "ok") | (count @ 1, name) => format!("{count} {name}"),
+                (count, name) => format!("{count} {name}s"),
+            })
             .collect();
         self.output.say(&words.join(", "));
     }
