@@ -139,9 +139,9 @@ fn rate(trial: &WriteTrial) -> Finding {
     let why = "what arrives faster for longer than the pool covers is lost; a short trial may meet \
                a disk's cache, whose rate does not last";
     Finding::new(Area::Storage, "write rate", seen, why).facts(json!({
-        "bytes_per_s": bytes_per_s.round(),
-        "packets_per_s_60": pps[0].round(),
-        "packets_per_s_1514": pps[1].round(),
+        "bytes_per_s": bytes_per_s.round() as u64,
+        "packets_per_s_60": pps[0].round() as u64,
+        "packets_per_s_1514": pps[1].round() as u64,
         "latency_ns_max": trial.latency_ns_max,
         "measured_bytes": trial.bytes,
         "elapsed_ns": trial.elapsed_ns,
