@@ -1,12 +1,9 @@
-//! The command line: verbs, and the options that several of them share.
+//! The command line: the verbs.
 
-use std::time::Duration;
-
-use clap::{Args, Parser, Subcommand};
-use port::PortSpec;
+use clap::{Parser, Subcommand};
 
 use crate::commands::{demo, doctor, find, generate, receive, record, replay};
-use crate::{exit, units};
+use crate::exit;
 
 /// Generates, receives, records, finds and replays packets at line rate, and accounts for every one.
 ///
@@ -47,23 +44,4 @@ pub enum Verb {
         /// The directory
         directory: std::path::PathBuf,
     },
-}
-
-/// Options of every run.
-#[derive(Debug, Clone, Args)]
-pub struct RunArgs {
-    /// Print JSON, one object a line, the last with "kind":"result"
-    #[arg(long)]
-    pub json: bool,
-    /// End after this time, such as 10s, 500ms or 2h
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub duration: Option<Duration>,
-    /// Run the worker on this CPU instead of the one that the plan chooses
-    #[arg(long, value_name = "CPU")]
-    pub cpu: Option<usize>,
-}
-
-/// Parses a port for clap.
-pub fn port(text: &str) -> Result<PortSpec, String> {
-    text.parse().map_err(|error: port::PortError| error.to_string())
 }

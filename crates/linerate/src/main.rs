@@ -8,6 +8,7 @@ mod exit;
 mod job;
 mod network;
 mod output;
+mod run_args;
 mod signals;
 mod units;
 

@@ -10,10 +10,10 @@ use sys::cpu::{Ticks, Topology};
 use sys::link::Links;
 use sys::namespace::Namespace;
 
-use crate::args;
 use crate::doctor::{self, Area, Finding, Severity};
 use crate::exit::{Exit, Usage};
 use crate::output::{self, Output};
+use crate::run_args;
 
 /// Options of `doctor`.
 #[derive(Debug, Clone, Args)]
@@ -27,7 +27,7 @@ Examples:
   linerate doctor eth0 --json")]
 pub struct DoctorArgs {
     /// Interfaces to look at [default: all of this network namespace]
-    #[arg(value_name = "PORT", value_parser = args::port)]
+    #[arg(value_name = "PORT", value_parser = run_args::port)]
     pub ports: Vec<PortSpec>,
     /// Look at a directory to record to as well; writes up to 256 MiB there for at most 3 s
     #[arg(long, value_name = "DIR")]

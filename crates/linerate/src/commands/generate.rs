@@ -22,12 +22,12 @@ use wire::template::{
     TemplateSpec, TransportSpec, UdpSpec, VlanSpec,
 };
 
-use crate::args::RunArgs;
 use crate::exit::{Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
+use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
-use crate::{args, units};
+use crate::units;
 
 /// Options of `generate`.
 #[derive(Debug, Clone, Args)]
@@ -42,7 +42,7 @@ Examples:
   linerate generate pcap:frames.pcapng --count 1000 --dst 2001:2::1 --proto tcp")]
 pub struct GenerateArgs {
     /// Where the frames go
-    #[arg(value_parser = args::port)]
+    #[arg(value_parser = run_args::port)]
     pub port: PortSpec,
     /// Frame size in bytes without FCS: 60, 60-1514 or random:60-1514
     #[arg(long, default_value = "60")]

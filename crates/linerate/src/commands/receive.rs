@@ -13,12 +13,12 @@ use port::{PortSpec, RxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 
-use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
+use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
-use crate::{args, units};
+use crate::units;
 
 /// Options of `receive`.
 #[derive(Debug, Clone, Args)]
@@ -32,7 +32,7 @@ Examples:
   linerate receive pcap:trace.pcapng --json")]
 pub struct ReceiveArgs {
     /// Where frames come from
-    #[arg(value_parser = args::port)]
+    #[arg(value_parser = run_args::port)]
     pub port: PortSpec,
     /// End after this many frames
     #[arg(long, value_parser = units::count)]

@@ -15,13 +15,13 @@ use store::recorder::{Recorder, RecorderConfig};
 use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
-use crate::args::RunArgs;
 use crate::commands::receive::{Enough, InputArgs};
 use crate::exit::Exit;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
+use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
-use crate::{args, units};
+use crate::units;
 
 /// Options of `record`.
 #[derive(Debug, Clone, Args)]
@@ -35,7 +35,7 @@ Examples:
   linerate record eth0 --to store --duration 10s --json")]
 pub struct RecordArgs {
     /// Where frames come from
-    #[arg(value_parser = args::port)]
+    #[arg(value_parser = run_args::port)]
     pub port: PortSpec,
     /// Directory of the store; made if it does not exist
     #[arg(long, value_name = "DIR")]

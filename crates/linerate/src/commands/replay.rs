@@ -14,15 +14,15 @@ use store::file_port::RecordRx;
 use store::find::Find;
 use sys::clock::Clock;
 
-use crate::args::RunArgs;
 use crate::commands::find::SelectionArgs;
 use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::receive::distribution;
 use crate::exit::{Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
+use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
-use crate::{args, units};
+use crate::units;
 
 /// Options of `replay`.
 #[derive(Debug, Clone, Args)]
@@ -39,7 +39,7 @@ pub struct ReplayArgs {
     #[arg(required = true, value_name = "STORE")]
     pub stores: Vec<PathBuf>,
     /// Where the packets go
-    #[arg(long, value_name = "PORT", value_parser = args::port)]
+    #[arg(long, value_name = "PORT", value_parser = run_args::port)]
     pub onto: PortSpec,
     /// A rate of its own: 10kpps, 1Gbps, max
     #[arg(long, value_parser = units::rate)]

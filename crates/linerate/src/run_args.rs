@@ -1,0 +1,27 @@
+//! What several verbs take from the command line.
+
+use std::time::Duration;
+
+use clap::Args;
+use port::PortSpec;
+
+use crate::units;
+
+/// Options of every run.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Print JSON, one object a line, the last with "kind":"result"
+    #[arg(long)]
+    pub json: bool,
+    /// End after this time, such as 10s, 500ms or 2h
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub duration: Option<Duration>,
+    /// Run the worker on this CPU instead of the one that the plan chooses
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<usize>,
+}
+
+/// Parses a port for clap.
+pub fn port(text: &str) -> Result<PortSpec, String> {
+    text.parse().map_err(|error: port::PortError| error.to_string())
+}
