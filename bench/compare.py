@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """linerate beside other tools on one veth pair, interleaved, in one run. Root only.
 
-  compare.py generate [--size 60] [--rounds 5] [--seconds 3] [--mode plain|napi]
+  compare.py generate [--size 60] [--rounds 5] [--seconds 3] [--mode plain|napi|both]
   compare.py record   [--size 60] [--rounds 3] [--seconds 5] [--senders 1] [--rate 200kpps] [--only NAME] [--to DIR]
   compare.py ledger   [--size 60] [--seconds 5] [--senders 2] [--to DIR]
 
@@ -110,28 +110,30 @@ def present(tools):
     return {name: command for name, command in tools.items() if name not in missing}
 
 
+def sent_mpps(mode, command, seconds):
+    """The rate between two readings well within a run: no start-up, no end."""
+    network(mode)
+    process = subprocess.Popen(["ip", "netns", "exec", SENDER] + command,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(seconds * 0.3)
+    first, first_at = counter(SENDER, TX, "tx_packets"), time.monotonic()
+    time.sleep(seconds * 0.5)
+    second, second_at = counter(SENDER, TX, "tx_packets"), time.monotonic()
+    process.wait()
+    return (second - first) / (second_at - first_at) / 1e6
+
+
 def generate(options, directory):
     tools = present(generators(options.size, options.seconds, directory))
-    rates = {name: [] for name in tools}
+    modes = ["plain", "napi"] if options.mode == "both" else [options.mode]
+    rates = {(mode, name): [] for mode in modes for name in tools}
     for _ in range(options.rounds):
-        for name, command in tools.items():
-            network(options.mode)
-            before, begun = counter(SENDER, TX, "tx_packets"), time.monotonic()
-            process = subprocess.Popen(["ip", "netns", "exec", SENDER] + command,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # The rate between two readings well within the run: no start-up, no end.
-            time.sleep(options.seconds * 0.3)
-            first, first_at = counter(SENDER, TX, "tx_packets"), time.monotonic()
-            time.sleep(options.seconds * 0.5)
-            second, second_at = counter(SENDER, TX, "tx_packets"), time.monotonic()
-            process.wait()
-            rates[name].append((second - first) / (second_at - first_at) / 1e6)
-    base = max(statistics.median(rates[name]) for name in rates if not name.startswith("linerate"))
-    print(f"generate, {options.size} B, veth {options.mode}, {options.rounds} interleaved rounds")
-    for name, values in rates.items():
-        middle = statistics.median(values)
-        print(f"  {name:<22} {middle:6.3f} Mpps [{min(values):.3f}-{max(values):.3f}]"
-              f"  {middle / base:5.2f} x the fastest rival")
+        for mode, name in rates:
+            rates[mode, name].append(sent_mpps(mode, tools[name], options.seconds))
+    print(f"generate, {options.size} B, {options.rounds} interleaved rounds")
+    for (mode, name), values in rates.items():
+        print(f"  {mode:<6} {name:<22} {statistics.median(values):6.3f} Mpps"
+              f" [{min(values):.3f}-{max(values):.3f}]")
 
 
 def recorders(directory):
@@ -249,7 +251,7 @@ def main():
     parser.add_argument("--senders", type=int, default=None,
                         help="threads that send: 1, for ledger 2")
     parser.add_argument("--rate", default="max")
-    parser.add_argument("--mode", choices=["plain", "napi"], default="plain")
+    parser.add_argument("--mode", choices=["plain", "napi", "both"], default="plain")
     parser.add_argument("--only", default="", help="tools whose name contains this")
     parser.add_argument("--to", default=None)
     options = parser.parse_args()
