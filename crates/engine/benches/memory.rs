@@ -146,7 +146,7 @@ impl RxQueue for Arriving {
     fn is_finished(&mut self) -> port::Result<bool> {
         self.source.is_finished()
     }
-    fn counters(&mut self) -> port::Result<port::RxCounters> {
+    fn counters(&mut self) -> port::Result<RxCounters> {
         self.source.counters()
     }
     fn describe(&self) -> port::PortDescription {
