@@ -61,11 +61,15 @@ impl Account {
         self.left.iter().filter(lost).map(|entry| entry.packets).sum()
     }
 
-    /// The account of a receiving port: wire = filtered + delivered + dropped by reason.
+    /// The account of a receiving port: wire = filtered + beyond_count + delivered + dropped by
+    /// reason.
     pub fn of_receiver(port: &str, counters: &RxCounters) -> Self {
         let mut account = Self::new(format!("receive {port}"));
         account.entered.push(Entry::packets("wire", counters.wire_packets));
         account.left.push(Entry::packets("filtered", counters.filtered_packets));
+        if counters.beyond_count_packets > 0 {
+            account.left.push(Entry::packets("beyond_count", counters.beyond_count_packets));
+        }
         account.left.push(Entry::new(
             "delivered",
             counters.delivered_packets,
@@ -279,6 +283,19 @@ mod tests {
         // The device counted more than the socket saw.
         counters.device = Some(DeviceCount { unexplained_packets: 3, ..device(104, 0) });
         assert_eq!(Account::of_receiver("packet:b", &counters).unexplained_packets(), 3);
+    }
+
+    #[test]
+    fn frames_beyond_the_count_are_named_and_not_lost() {
+        let counters = RxCounters {
+            wire_packets: 128,
+            beyond_count_packets: 28,
+            delivered_packets: 100,
+            ..RxCounters::default()
+        };
+        let account = Account::of_receiver("pcap:x", &counters);
+        assert_eq!((account.unexplained_packets(), account.lost_packets()), (0, 0));
+        assert!(account.left.contains(&Entry::packets("beyond_count", 28)));
     }
 
     #[test]

@@ -51,6 +51,33 @@ fn generate_record_find_replay_agree() {
 }
 
 #[test]
+fn a_count_is_exact() {
+    let (directory, path) = capture(1_000, &["--size", "64-1514"]);
+    let port = format!("pcap:{path}");
+    let faulty = format!("{port}?delay=0.1&duplicate=0.1&seed=5");
+    // A file is read in batches of 64: so many frames more than wanted leave it.
+    for (count, beyond) in [(0, None), (1, Some(63)), (100, Some(28)), (128, None), (1_000, None)] {
+        let text = count.to_string();
+        let received = Run::of(&["receive", &port, "--count", &text, "--json"]).expect(0).result();
+        assert_eq!(number(&received, "received_packets"), count);
+        assert_eq!(number(&received, "lost_packets"), 0);
+        let store = directory.path().join(&text).display().to_string();
+        let record = ["record", &port, "--to", &store, "--count", &text, "--json"];
+        let recorded = Run::of(&record).expect(0).result();
+        assert_eq!(number(&recorded, "recorded_packets"), count);
+        assert_eq!(program::packets_in_segments(&recorded), count);
+        for result in [&received, &recorded] {
+            let account = &result["ledger"]["accounts"][0];
+            assert_eq!(result["ledger"]["balanced"], true, "{result}");
+            assert_eq!(account["left"]["beyond_count_packets"].as_u64(), beyond, "{result}");
+        }
+        let received = Run::of(&["receive", &faulty, "--count", &text, "--json"]).expect(0);
+        assert_eq!(number(&received.result(), "received_packets"), count);
+        assert_eq!(received.result()["ledger"]["balanced"], true, "{received:?}");
+    }
+}
+
+#[test]
 fn find_streams_a_capture_to_standard_output() {
     let (directory, path) = capture(500, &[]);
     let run = Run::of(&["find", &path, "--write", "-"]).expect(0);

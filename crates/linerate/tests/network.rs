@@ -237,6 +237,60 @@ fn the_demo_says_who_receives() -> Outcome {
     Ok(())
 }
 
+/// While traffic goes on, `receive --count` measures that many frames and names the others.
+fn received_is_what_was_counted_off() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let generate = ["generate", "packet:here", "--rate", "50kpps", "--json"];
+    let sender = Wire::start(&wire.here, &generate);
+    for count in [1, 100, 4_321] {
+        let text = count.to_string();
+        let run = Wire::run(&wire.there, &["receive", "packet:there", "--count", &text, "--json"]);
+        let result = run.expect(0).result();
+        assert_eq!(number(&result, "received_packets"), count);
+        assert_eq!(number(&result, "lost_packets"), 0, "{result}");
+        assert_counted_off(&result, count);
+    }
+    sender.signal(Signal::INT);
+    sender.finish().expect(0);
+    Ok(())
+}
+
+/// The same with `record`: the files hold that many packets, and no loss is told of them.
+fn recorded_is_what_was_counted_off() -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let wire = Wire::new(&VethConfig::default());
+    let generate = ["generate", "packet:here", "--rate", "50kpps", "--json"];
+    let sender = Wire::start(&wire.here, &generate);
+    for count in [1, 100, 4_321] {
+        let text = count.to_string();
+        let store = directory.path().join(&text).display().to_string();
+        let record = ["record", "packet:there", "--to", &store, "--count", &text, "--json"];
+        let result = Wire::run(&wire.there, &record).expect(0).result();
+        assert_eq!(number(&result, "recorded_packets"), count);
+        assert_eq!(number(&result, "lost_packets"), 0, "{result}");
+        assert_counted_off(&result, count);
+        assert_eq!(program::packets_in_segments(&result), count);
+        let found = Run::of(&["find", &store, "--count", "--json"]).expect(0).result();
+        assert_eq!(number(&found, "found_packets"), count);
+        assert_eq!(found["complete"], true, "{found}");
+    }
+    sender.signal(Signal::INT);
+    sender.finish().expect(0);
+    Ok(())
+}
+
+/// A balanced ledger in which `count` frames were delivered.
+#[track_caller]
+fn assert_counted_off(result: &serde_json::Value, count: u64) {
+    let account = &result["ledger"]["accounts"][0];
+    let left = &account["left"];
+    let beyond = left["beyond_count_packets"].as_u64().unwrap_or(0);
+    let lost = number(left, "interface_packets") + number(left, "kernel_ring_packets");
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    assert_eq!(number(left, "delivered_packets"), count, "{result}");
+    assert_eq!(number(account, "entered.wire_packets"), count + beyond + lost, "{result}");
+}
+
 fn main() -> ExitCode {
     testing::run(tests![
         received_is_what_was_sent,
@@ -245,6 +299,8 @@ fn main() -> ExitCode {
         a_frame_beyond_the_mtu_is_refused,
         signals_end_a_run,
         overload_is_accounted_for,
+        received_is_what_was_counted_off,
+        recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
         doctor::merging_is_found,
         doctor::threads_are_found,

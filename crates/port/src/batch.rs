@@ -165,6 +165,18 @@ impl Batch {
         self.bytes -= last.map_or(0, |frame| u64::from(frame.length));
     }
 
+    /// Keeps the first `count` frames; returns how many were dropped.
+    pub fn truncate(&mut self, count: usize) -> usize {
+        let dropped = self.frames.len().saturating_sub(count);
+        if count == 0 {
+            self.clear();
+        } else if dropped > 0 {
+            self.frames.truncate(count);
+            self.sum_bytes();
+        }
+        dropped
+    }
+
     /// Keeps the frames for which `keep` says so, in order; returns how many were dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(FrameRef<'_>) -> bool) -> usize {
         let before = self.frames.len();
@@ -276,7 +288,8 @@ mod tests {
         let left: Vec<u8> = batch.frames().map(|frame| frame.data[0]).collect();
         assert_eq!(left, [2, 4]);
         assert_eq!(batch.bytes(), 40);
-        batch.drop_back();
+        assert_eq!(batch.truncate(2), 0);
+        assert_eq!(batch.truncate(1), 1);
         assert_eq!((batch.len(), batch.bytes()), (1, 20));
         batch.drop_front(1);
         assert_eq!(batch.bytes(), 0);

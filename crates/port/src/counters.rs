@@ -122,13 +122,15 @@ pub struct DeviceCount {
     pub unexplained_packets: u64,
 }
 
-/// The account of a receiving queue: `wire = filtered + delivered + dropped`.
+/// The account of a receiving queue: `wire = filtered + beyond_count + delivered + dropped`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RxCounters {
     /// Frames that reached the port while it was started.
     pub wire_packets: u64,
     /// Frames that a filter passed over.
     pub filtered_packets: u64,
+    /// Frames that came behind as many as were wanted: nobody's loss.
+    pub beyond_count_packets: u64,
     /// Frames given to the caller.
     pub delivered_packets: u64,
     /// Captured bytes of the frames given to the caller.

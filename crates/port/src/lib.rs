@@ -31,6 +31,7 @@ pub mod counters;
 pub mod error;
 pub mod fault;
 pub mod frame;
+pub mod limit;
 pub mod memory;
 pub mod null;
 pub mod packet;

@@ -33,7 +33,7 @@ pub fn loss_names() -> impl Iterator<Item = &'static str> {
 pub struct InputCounters {
     /// Packets that reached the interface.
     pub wire_packets: u64,
-    /// Packets that a filter passed over on purpose.
+    /// Packets passed over on purpose: by a filter, or behind as many as were wanted.
     pub filtered_packets: u64,
     /// Packets lost before the recorder, by reason.
     pub dropped: Losses,
@@ -43,7 +43,7 @@ impl From<&RxCounters> for InputCounters {
     fn from(counters: &RxCounters) -> Self {
         Self {
             wire_packets: counters.wire_packets,
-            filtered_packets: counters.filtered_packets,
+            filtered_packets: counters.filtered_packets + counters.beyond_count_packets,
             dropped: counters.dropped,
         }
     }
@@ -54,7 +54,7 @@ impl From<&RxCounters> for InputCounters {
 pub struct Ledger {
     /// Packets that reached the interface, as last reported; 0 if nobody ever did.
     pub wire_packets: u64,
-    /// Packets that a filter passed over on purpose.
+    /// Packets passed over on purpose: by a filter, or behind as many as were wanted.
     pub filtered_packets: u64,
     /// Packets put into chunks, up to and including the chunk that carries this account.
     pub stored_packets: u64,

@@ -7,6 +7,7 @@ use engine::histogram::Histogram;
 use engine::live::Live;
 use engine::stages::meter::{Meter, MeterReport};
 use engine::{Account, Ledger, Stop, Worker};
+use port::limit::LimitedRx;
 use port::null::Null;
 use port::packet::RxOptions;
 use port::{PortSpec, RxQueue};
@@ -34,7 +35,7 @@ pub struct ReceiveArgs {
     /// Where frames come from
     #[arg(value_parser = run_args::port)]
     pub port: PortSpec,
-    /// End after this many frames
+    /// End after exactly this many frames
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
     /// How to receive
@@ -78,6 +79,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
     let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
+    let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();
     output.object(
@@ -92,7 +94,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
     let worker = Worker {
         rx,
-        stage: (Meter::default(), Enough::new(args.count, &stop)),
+        stage: Meter::default(),
         tx: Null::default(),
         cpu: plan.cpu(0),
         stop: stop.clone(),
@@ -110,7 +112,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     job::tell_events(&output, &description.spec, &worker.events);
     let counters = worker.rx.counters()?;
     let ledger = Ledger { accounts: vec![Account::of_receiver(&args.port.to_string(), &counters)] };
-    let report = worker.stage.0.report();
+    let report = worker.stage.report();
     let mut fields = json!({
         "verb": "receive",
         "port": args.port.to_string(),
@@ -132,32 +134,6 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         return Err(error.into());
     }
     Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
-}
-
-/// Ends the run when enough frames have come.
-#[derive(Debug)]
-pub struct Enough {
-    left: Option<u64>,
-    stop: Stop,
-}
-
-impl Enough {
-    /// Never, without a `count`.
-    pub fn new(count: Option<u64>, stop: &Stop) -> Self {
-        Self { left: count, stop: stop.clone() }
-    }
-}
-
-impl engine::stages::Stage for Enough {
-    fn process(&mut self, batch: &mut port::Batch) -> engine::Result<()> {
-        if let Some(left) = &mut self.left {
-            *left = left.saturating_sub(batch.len() as u64);
-            if *left == 0 {
-                self.stop.request();
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Adds the fields of one JSON object to another.

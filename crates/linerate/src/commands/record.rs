@@ -7,6 +7,7 @@ use clap::Args;
 use engine::live::Live;
 use engine::stages::record::Record;
 use engine::{Account, Finished, Ledger, Stop, Worker};
+use port::limit::LimitedRx;
 use port::null::Null;
 use port::{PortDescription, PortSpec, RxQueue};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use store::recorder::{Recorder, RecorderConfig};
 use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
-use crate::commands::receive::{Enough, InputArgs};
+use crate::commands::receive::InputArgs;
 use crate::exit::Exit;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
@@ -40,7 +41,7 @@ pub struct RecordArgs {
     /// Directory of the store; made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,
-    /// End after this many frames
+    /// End after exactly this many frames
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
     /// Length of a segment
@@ -64,6 +65,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
     let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
+    let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
     let mut config = RecorderConfig::new(&args.to, interface(&args.port, &description, args));
     config.segment_bytes = args.segment;
@@ -87,7 +89,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     say_recovery(&output, &recovered);
     let worker = Worker {
         rx,
-        stage: (Enough::new(args.count, &stop), Record::new(recorder)),
+        stage: Record::new(recorder),
         tx: Null::default(),
         cpu: plan.cpu(0),
         stop: stop.clone(),
@@ -109,10 +111,10 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
 fn conclude<R: RxQueue>(
     output: &Output,
     args: &RecordArgs,
-    mut worker: Finished<R, (Enough, Record), Null>,
+    mut worker: Finished<R, Record, Null>,
     signalled: bool,
 ) -> anyhow::Result<Exit> {
-    let stage = &worker.stage.1;
+    let stage = &worker.stage;
     for event in stage.events() {
         output.note(&event.to_string());
     }

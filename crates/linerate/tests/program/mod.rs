@@ -71,3 +71,16 @@ pub fn number(value: &Value, path: &str) -> u64 {
     let found = path.split('.').fold(value, |value, name| &value[name]);
     found.as_u64().unwrap_or_else(|| panic!("no number at {path} in {value}"))
 }
+
+/// Packets that the segments of a recording hold, by the reader of captures.
+#[allow(dead_code)]
+pub fn packets_in_segments(result: &Value) -> u64 {
+    let mut packets = 0;
+    for segment in result["segments"].as_array().unwrap() {
+        let mut reader = store::CaptureReader::open(segment["path"].as_str().unwrap()).unwrap();
+        while reader.next_record().unwrap().is_some() {
+            packets += 1;
+        }
+    }
+    packets
+}
