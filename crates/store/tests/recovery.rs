@@ -26,7 +26,8 @@ fn unsealed(directory: &Path, seed: u64) -> (PathBuf, TimeIndex, Vec<Packet>) {
     let mut numbers = Numbers(seed | 1);
     let (mut recorder, _) = Recorder::open(config(directory)).unwrap();
     let mut sent = Vec::new();
-    let flush_every = 1 + numbers.below(3000);
+    // Each flush ends a chunk and pads it: more of them would not fit in one segment.
+    let flush_every = 40 + numbers.below(3000);
     for index in 0..2500u64 {
         let data = vec![index as u8; 14 + numbers.below(1400) as usize];
         append(&mut recorder, BASE_NS + index, &data, data.len() as u32);
