@@ -90,6 +90,37 @@ fn find_streams_a_capture_to_standard_output() {
 }
 
 #[test]
+fn find_does_not_write_over_what_it_reads() {
+    let (directory, path) = capture(50, &[]);
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::os::unix::fs::symlink(&path, at("link.pcapng")).unwrap();
+    std::fs::hard_link(&path, at("hard.pcapng")).unwrap();
+    let store = at("store");
+    let recorded = Run::of(&["record", &format!("pcap:{path}"), "--to", &store, "--json"]);
+    let recorded = recorded.expect(0).result();
+    let segment = recorded["segments"][0]["path"].as_str().unwrap();
+    let before = [&path, segment].map(|file| std::fs::read(file).unwrap());
+    for (source, target) in [
+        (&path, path.clone()),
+        (&path, at("./frames.pcapng")),
+        (&path, at("link.pcapng")),
+        (&path, at("hard.pcapng")),
+        (&store, segment.to_owned()),
+    ] {
+        let run = Run::of(&["find", source, "--write", &target]).expect(2);
+        assert!(run.stderr.contains("is the same file as"), "{}", run.stderr);
+    }
+    let appended = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let output = program::command(&["find", &path, "--write", "-"]).stdout(appended).output();
+    Run::from(output.unwrap()).expect(2);
+    assert!(before == [&path, segment].map(|file| std::fs::read(file).unwrap()));
+    // An earlier answer is no input.
+    for _ in 0..2 {
+        Run::of(&["find", &store, "--write", &at("store/answer.pcapng")]).expect(0);
+    }
+}
+
+#[test]
 fn the_same_seed_makes_the_same_frames() {
     let options = ["--src", "random:10.0.0.0/8", "--size", "random:60-1514", "--seed", "77"];
     let frames = |path: &str| {

@@ -1,8 +1,10 @@
 //! `linerate find STORE…`: packets of stores and capture files by time, address, port, protocol, tag.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -139,6 +141,9 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         return Err(Usage(why.into()).into());
     }
     let selection = args.selection.selection()?;
+    if let Some(target) = &args.write {
+        refuse_to_overwrite(target, &args.stores)?;
+    }
     let mut find = Find::open(&args.stores, selection)?;
     let outcome = match &args.write {
         Some(_) if to_stdout => copy(&mut find, io::stdout().lock()),
@@ -158,6 +163,38 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         None if report.problems.is_empty() => Ok(Exit::Success),
         None => Ok(Exit::Capture),
     }
+}
+
+/// Creating the output empties it: it must be none of the files that are searched, by whatever name.
+fn refuse_to_overwrite(target: &str, stores: &[PathBuf]) -> anyhow::Result<()> {
+    let output = if target == "-" {
+        File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
+    } else {
+        fs::metadata(target)
+    };
+    // Devices and pipes lose nothing by being written to, and what is not there even less.
+    let Some(output) = output.ok().filter(fs::Metadata::is_file) else { return Ok(()) };
+    for path in stores {
+        let files = if path.is_dir() {
+            let segments = store::segment::list(path)?.into_iter().map(|entry| entry.path);
+            segments.flat_map(|path| [store::segment::index_path(&path), path]).collect()
+        } else {
+            vec![path.clone()]
+        };
+        let same = |file: &PathBuf| {
+            fs::metadata(file)
+                .is_ok_and(|file| (file.dev(), file.ino()) == (output.dev(), output.ino()))
+        };
+        if let Some(file) = files.iter().find(|file| same(file)) {
+            return Err(Usage(format!(
+                "--write {target} is the same file as {}, which is searched and would be lost; \
+                 write to another file",
+                file.display()
+            ))
+            .into());
+        }
+    }
+    Ok(())
 }
 
 fn count(find: &mut Find) -> Result<(), StoreError> {
