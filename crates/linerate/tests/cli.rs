@@ -89,6 +89,69 @@ fn find_streams_a_capture_to_standard_output() {
     assert!(run.stderr.contains("500 of 500 packets found"), "{}", run.stderr);
 }
 
+/// Runs `find` with its standard output to `output`.
+fn find_to(arguments: &[&str], output: impl Into<std::process::Stdio>) -> Run {
+    Run::from(program::command(arguments).stdout(output).output().unwrap())
+}
+
+#[test]
+fn find_claims_completeness_only_where_it_is() {
+    let complete = "nothing is known to be missing";
+    let (directory, path) = capture(20_000, &[]);
+    assert!(Run::of(&["find", &path]).expect(0).stderr.contains(complete));
+    let whole = std::fs::read(&path).unwrap();
+    let cut = write(directory.path(), "cut.pcapng", &whole[..whole.len() - 30]);
+    let mut bytes = whole.clone();
+    bytes[1_000_000..1_000_200].fill(0xff);
+    let corrupt = write(directory.path(), "corrupt.pcapng", &bytes);
+    for path in [&cut, &corrupt] {
+        let run = Run::of(&["find", path]).expect(6);
+        assert!(run.stderr.contains("incomplete: not everything could be read"), "{run:?}");
+        assert!(!run.stderr.contains(complete), "{run:?}");
+    }
+    let run = Run::of(&["find", &path, "--write", "/dev/full"]).expect(5);
+    assert!(run.stderr.contains("incomplete: the search ended"), "{run:?}");
+    assert!(!run.stderr.contains(complete), "{run:?}");
+
+    let closed = || std::io::pipe().unwrap().1;
+    let run = find_to(&["find", &path, "--write", "-"], closed()).expect(0);
+    assert!(run.stderr.contains("the reader of the output closed it"), "{run:?}");
+    assert!(!run.stderr.contains(complete), "{run:?}");
+    let run = find_to(&["find", &path, "--write", "-", "--json"], closed()).expect(0);
+    assert!(run.stderr.contains("\"complete\":false"), "{run:?}");
+    assert!(run.stderr.contains("\"output_closed\":true"), "{run:?}");
+}
+
+#[test]
+fn a_damaged_chunk_is_missing_by_number() {
+    let (directory, path) = capture(5_000, &[]);
+    let store = directory.path().join("store").display().to_string();
+    let recorded = Run::of(&["record", &format!("pcap:{path}"), "--to", &store, "--json"]);
+    let recorded = recorded.expect(0).result();
+    let segment = recorded["segments"][0]["path"].as_str().unwrap();
+    let mut bytes = std::fs::read(segment).unwrap();
+    // The header chunk may be 1 MiB long: from the end this is among the packets.
+    let at = bytes.len() - 200_000;
+    bytes[at..at + 3].iter_mut().for_each(|byte| *byte ^= 0xff);
+    std::fs::write(segment, bytes).unwrap();
+    let result = Run::of(&["find", &store, "--json"]).expect(6).result();
+    let (found, missing) =
+        (number(&result, "found_packets"), number(&result, "unreadable_packets"));
+    assert_eq!((found + missing, result["complete"].as_bool()), (5_000, Some(false)), "{result}");
+    let run = Run::of(&["find", &store]).expect(6);
+    assert!(!run.stderr.contains("nothing is known"), "{run:?}");
+}
+
+#[test]
+fn find_counts_on_standard_output() {
+    let (_directory, path) = capture(1_234, &[]);
+    let run = Run::of(&["find", &path, "--count"]).expect(0);
+    assert_eq!(run.stdout, b"1234\n");
+    assert!(run.stderr.contains("1,234 of 1,234"), "{run:?}");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    find_to(&["find", &path, "--count"], full).expect(5);
+}
+
 #[test]
 fn find_does_not_write_over_what_it_reads() {
     let (directory, path) = capture(50, &[]);
@@ -111,8 +174,7 @@ fn find_does_not_write_over_what_it_reads() {
         assert!(run.stderr.contains("is the same file as"), "{}", run.stderr);
     }
     let appended = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-    let output = program::command(&["find", &path, "--write", "-"]).stdout(appended).output();
-    Run::from(output.unwrap()).expect(2);
+    find_to(&["find", &path, "--write", "-"], appended).expect(2);
     assert!(before == [&path, segment].map(|file| std::fs::read(file).unwrap()));
     // An earlier answer is no input.
     for _ in 0..2 {

@@ -28,6 +28,7 @@ pub use losses::{Completeness, LossSpan};
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::Result;
+use crate::ledger::LOSS_SLOTS;
 use crate::merge::{Batch, Found, Key, Merge};
 use crate::pcapng::ByteOrder;
 use crate::pcapng::block::{BlockHead, ENHANCED_PACKET, MINIMUM_LENGTH};
@@ -115,7 +116,7 @@ enum Source {
 }
 
 /// A chunk to be read, or a capture to be begun, when its time comes.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Pending {
     key: Key,
     offset: u64,
@@ -123,6 +124,23 @@ struct Pending {
     length: u32,
     /// Found packets that were delivered before the chunk was put back.
     taken: usize,
+    /// Packets that are missing if the chunk is damaged, and the latest time of any.
+    packets: u32,
+    time_max_ns: u64,
+}
+
+impl Pending {
+    /// What is missing when the chunk cannot be read.
+    fn loss(&self) -> LossSpan {
+        let from_ns = self.key.0;
+        LossSpan {
+            from_ns,
+            to_ns: self.time_max_ns.max(from_ns),
+            lost_packets: [0; LOSS_SLOTS],
+            unreadable_packets: u64::from(self.packets),
+            interrupted: false,
+        }
+    }
 }
 
 /// A search under way.
@@ -175,7 +193,7 @@ impl Find {
                     let source = self.sources.len() as u32;
                     self.sources.push(Source::Capture(stream));
                     let key = (time_ns, source, 0);
-                    self.pending.push(Reverse(Pending { key, offset: 0, length: 0, taken: 0 }));
+                    self.pending.push(Reverse(Pending { key, ..Pending::default() }));
                 }
                 self.report.captures_read += 1;
             }
@@ -191,6 +209,8 @@ impl Find {
                 offset: chunk.offset,
                 length: chunk.length,
                 taken: 0,
+                packets: chunk.packets,
+                time_max_ns: chunk.time_max_ns,
             }));
         }
         self.sources.push(Source::Segment {
@@ -340,9 +360,14 @@ impl Find {
         let Some(batch) = self.merge.take_last(of_segment) else { return };
         let trailer = ChunkTrailer::at_end_of(&batch.bytes);
         if let (Some(next), Some(trailer)) = (batch.found.get(batch.taken), trailer) {
-            let (offset, length) = (trailer.offset, trailer.length);
-            let key = (next.time_ns, batch.source, batch.number);
-            self.pending.push(Reverse(Pending { key, offset, length, taken: batch.taken }));
+            self.pending.push(Reverse(Pending {
+                key: (next.time_ns, batch.source, batch.number),
+                offset: trailer.offset,
+                length: trailer.length,
+                taken: batch.taken,
+                packets: trailer.packets,
+                time_max_ns: trailer.time_max_ns,
+            }));
             if let Some(Source::Segment { remaining, .. }) =
                 self.sources.get_mut(batch.source as usize)
             {
@@ -365,6 +390,7 @@ impl Find {
                 Ok(opened) => *file = Some(opened),
                 Err(error) => {
                     self.report.segments_vanished += 1;
+                    self.report.completeness.add(pending.loss());
                     self.report.problem(error.to_string());
                     return Ok(None);
                 }
@@ -383,6 +409,7 @@ impl Find {
         self.report.bytes_read += bytes.len() as u64;
         let Some(chunk) = whole.filter(|chunk| chunk.sequence == sequence) else {
             self.report.chunks_damaged += 1;
+            self.report.completeness.add(pending.loss());
             let (name, at) = (path.display(), pending.offset);
             let text =
                 format!("{name}: the chunk at byte {at} is damaged; its packets are missing");

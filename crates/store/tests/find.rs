@@ -12,6 +12,7 @@ use port::{Losses, Reason};
 use proptest::prelude::*;
 use recording::{Numbers, Packet, append, config, files};
 use store::ledger::InputCounters;
+use store::trailer::ChunkTrailer;
 use store::{
     Find, FindReport, Interface, LinkType, PcapngWriter, Record, Recorder, Section, Selection,
 };
@@ -320,6 +321,36 @@ fn damage_in_a_sealed_segment_costs_its_chunk_only() {
     let (found, report) = find(&[directory.path()], &Selection::default());
     assert!(found == packets[1000..]);
     assert_eq!((report.chunks_damaged, report.problems.len()), (1, 1));
+    assert_eq!(report.completeness.unreadable_packets, 1000);
+    assert!(!report.completeness.is_complete());
+    // Only in windows that it touches.
+    let (_, report) = find(&[directory.path()], &Selection::between(packets[2000].0, u64::MAX));
+    assert!(report.completeness.is_complete() && report.problems.is_empty(), "{report:?}");
+}
+
+#[test]
+fn the_neighbours_say_how_many_packets_a_damaged_chunk_held() {
+    let directory = tempfile::tempdir().unwrap();
+    let packets = frames(6, 5000, 1000, 0);
+    record(directory.path(), 0, &packets, 1000);
+    for index in files(directory.path(), ".time-index") {
+        std::fs::remove_file(index).unwrap();
+    }
+    let path = &files(directory.path(), ".pcapng")[0];
+    let mut bytes = std::fs::read(path).unwrap();
+    // The second chunk's own count of packets, in its trailer.
+    let second = (4096..bytes.len())
+        .step_by(4096)
+        .filter_map(|end| ChunkTrailer::at_end_of(&bytes[..end]))
+        .find(|trailer| trailer.sequence == 2)
+        .unwrap();
+    let fields = second.encode();
+    let at = bytes.windows(fields.len()).position(|bytes| bytes == fields).unwrap();
+    bytes[at + 56..at + 58].copy_from_slice(&77u16.to_le_bytes());
+    std::fs::write(path, bytes).unwrap();
+    let (found, report) = find(&[directory.path()], &Selection::default());
+    assert_eq!((found.len(), report.chunks_damaged), (4000, 1));
+    assert_eq!(report.completeness.unreadable_packets, 1000, "{report:?}");
 }
 
 #[test]

@@ -152,17 +152,21 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
                 .map_err(|source| StoreError::Write { what: path.clone(), source })?;
             copy(&mut find, file)
         }
-        None => count(&mut find),
+        None => count(&mut find, args.count && !args.json),
     };
-    // A reader that has seen enough ends the search: nothing failed.
-    let error = outcome.err().filter(|why| why.io_kind() != Some(io::ErrorKind::BrokenPipe));
     let report = find.report();
-    tell(&output, report, error.as_ref());
-    match error {
-        Some(error) => Err(error.into()),
-        None if report.problems.is_empty() => Ok(Exit::Success),
-        None => Ok(Exit::Capture),
+    tell(&output, report, outcome.as_ref().err());
+    match outcome {
+        // A reader that has seen enough ends the search: nothing failed.
+        Err(error) if !is_closed(&error) => Err(error.into()),
+        _ if report.problems.is_empty() => Ok(Exit::Success),
+        _ => Ok(Exit::Capture),
     }
+}
+
+/// Whether the reader of the output went away.
+fn is_closed(error: &StoreError) -> bool {
+    error.io_kind() == Some(io::ErrorKind::BrokenPipe)
 }
 
 /// Creating the output empties it: it must be none of the files that are searched, by whatever name.
@@ -197,8 +201,13 @@ fn refuse_to_overwrite(target: &str, stores: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn count(find: &mut Find) -> Result<(), StoreError> {
+/// Counts the found packets; `say` puts the bare number on standard output, for `$(…)`.
+fn count(find: &mut Find, say: bool) -> Result<(), StoreError> {
     while find.next_record()?.is_some() {}
+    if say {
+        let written = writeln!(io::stdout().lock(), "{}", find.report().packets_found);
+        written.map_err(|source| StoreError::Write { what: "the count".into(), source })?;
+    }
     Ok(())
 }
 
@@ -258,31 +267,48 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
             "captures_read": report.captures_read,
             "late_packets": report.late_packets,
             "complete": missing.is_complete() && report.problems.is_empty() && error.is_none(),
+            "output_closed": error.is_some_and(is_closed),
             "lost_packets": lost,
             "unreadable_packets": missing.unreadable_packets,
             "interruptions": missing.interruptions,
             "problems": report.problems,
-            "error": error.map(ToString::to_string),
+            "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
         }),
     );
     if output.is_json() {
         return;
     }
-    let completeness = if missing.is_complete() {
-        "nothing is known to be missing".to_owned()
-    } else {
-        format!(
+    eprintln!(
+        "{} of {} packets found; {}",
+        units::grouped(report.packets_found),
+        units::grouped(report.packets_examined),
+        completeness(report, error)
+    );
+}
+
+/// How complete the answer is, for people; agrees with `complete` of the JSON.
+fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
+    let mut parts = Vec::new();
+    let missing = &report.completeness;
+    if !missing.is_complete() {
+        parts.push(format!(
             "{} packets lost while recording, {} unreadable, {} interruptions in this window",
-            units::grouped(lost),
+            units::grouped(missing.lost_packets.iter().sum()),
             units::grouped(missing.unreadable_packets),
             units::grouped(missing.interruptions)
-        )
-    };
-    eprintln!(
-        "{} of {} packets found; {completeness}",
-        units::grouped(report.packets_found),
-        units::grouped(report.packets_examined)
-    );
+        ));
+    }
+    if !report.problems.is_empty() {
+        parts.push("the answer is incomplete: not everything could be read, see above".into());
+    }
+    match error {
+        Some(error) if is_closed(error) => {
+            parts.push("the answer is incomplete: the reader of the output closed it".into());
+        }
+        Some(_) => parts.push("the answer is incomplete: the search ended with an error".into()),
+        None => {}
+    }
+    if parts.is_empty() { "nothing is known to be missing".into() } else { parts.join("; ") }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Completeness {
         self.spans.is_empty()
     }
 
-    fn add(&mut self, span: LossSpan) {
+    pub(super) fn add(&mut self, span: LossSpan) {
         for (sum, lost) in self.lost_packets.iter_mut().zip(span.lost_packets) {
             *sum += lost;
         }

@@ -129,10 +129,13 @@ fn survey(
         TimeIndex::load(&entry.path, &file)?
     };
     let mut chunks = Vec::new();
-    for chunk in index.chunks.iter().filter(|chunk| !chunk.is_header()) {
-        accounts.follow(chunk, &mut report.completeness);
-        if chunk.packets > 0 && selection.overlaps(chunk.time_min_ns, chunk.time_max_ns) {
-            chunks.push(*chunk);
+    for (at, chunk) in index.chunks.iter().enumerate().filter(|(_, chunk)| !chunk.is_header()) {
+        let before = at.checked_sub(1).and_then(|at| index.chunks.get(at));
+        let packets = packets_between(before, chunk, index.chunks.get(at + 1));
+        let chunk = ChunkTrailer { packets, ..*chunk };
+        accounts.follow(&chunk, &mut report.completeness);
+        if packets > 0 && selection.overlaps(chunk.time_min_ns, chunk.time_max_ns) {
+            chunks.push(chunk);
         } else {
             report.chunks_skipped += 1;
         }
@@ -143,6 +146,25 @@ fn survey(
     let interface = interface_of(&file, index.chunks.first(), chunks.first());
     let file = entry.open.then_some(file);
     Ok(Some(Segment { path: entry.path.clone(), file, interface, chunks }))
+}
+
+/// Packets of a chunk by the accounts of its neighbours, which hold even if its own bytes are
+/// damaged; by its own where a neighbour is missing.
+fn packets_between(
+    before: Option<&ChunkTrailer>,
+    chunk: &ChunkTrailer,
+    after: Option<&ChunkTrailer>,
+) -> u32 {
+    let by_neighbours = || {
+        let (before, after) = (before?, after?);
+        let adjacent = ![before, chunk, after].iter().any(|chunk| chunk.is_filler())
+            && before.sequence.checked_add(1) == Some(chunk.sequence)
+            && chunk.sequence.checked_add(1) == Some(after.sequence);
+        let begin = before.packets_before.checked_add(u64::from(before.packets))?;
+        let packets = after.packets_before.checked_sub(begin).filter(|_| adjacent)?;
+        u32::try_from(packets).ok()
+    };
+    by_neighbours().unwrap_or(chunk.packets)
 }
 
 /// The header chunk of a segment file: it has 4096 bytes or 1 MiB.
