@@ -142,6 +142,37 @@ fn a_damaged_chunk_is_missing_by_number() {
     assert!(!run.stderr.contains("nothing is known"), "{run:?}");
 }
 
+/// A named pipe that nobody writes: opening it waits for ever.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn a_pipe_with_the_name_of_a_segment_is_passed_over() {
+    let (directory, path) = capture(100, &[]);
+    let port = format!("pcap:{path}");
+    let store = directory.path().join("store");
+    let name = store.display().to_string();
+    std::fs::create_dir(&store).unwrap();
+    pipe(&store.join("s00-000001.open.pcapng"));
+    let run = Run::of(&["find", &name]).expect(6);
+    assert!(run.stderr.contains("no recording in") && run.stderr.contains("s00-000001"), "{run:?}");
+    let recorded = Run::of(&["record", &port, "--to", &name, "--json"]).expect(0).result();
+    let segment = recorded["segments"][0]["path"].as_str().unwrap();
+    pipe(&store.join("20261201T031522.123456789Z-s00-000009.pcapng"));
+    let index = segment.replace(".pcapng", ".time-index");
+    std::fs::remove_file(&index).unwrap();
+    pipe(Path::new(&index));
+    let run = Run::of(&["find", &name, "--count"]).expect(0);
+    assert_eq!(run.stdout, b"100\n");
+    for name in ["s00-000001.open.pcapng has", "s00-000009.pcapng has the name of a segment"] {
+        assert!(run.stderr.contains(name), "{run:?}");
+    }
+    let run = Run::of(&["find", &index]).expect(6);
+    assert!(run.stderr.contains("> FILE"), "{run:?}");
+}
+
 #[test]
 fn find_counts_on_standard_output() {
     let (_directory, path) = capture(1_234, &[]);
@@ -252,6 +283,8 @@ fn bad_ports_are_refused_by_name() {
         ),
         (&["receive", "null:", "--duration", "5 moons"], 2, "10s"),
         (&["find", "/nosuch/store"], 6, "/nosuch/store"),
+        (&["find", "/proc/self/fd"], 6, "no recording in /proc/self/fd"),
+        (&["find", "/dev/null"], 6, "cannot be searched"),
         (&["find", ".", "--from", "2026-12-01T10:00:00"], 2, "zone"),
         (&["find", ".", "--from", "now", "--to", "-5m"], 2, "is not before"),
         (&["replay", ".", "--onto", "null:", "--speed", "-1"], 2, "--speed"),

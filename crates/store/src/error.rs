@@ -60,8 +60,8 @@ pub enum StoreError {
     },
     /// The file is compressed, which is not undone here.
     #[error(
-        "{name} is compressed with {compression}; decompress it on the way, as in \
-         `{command} {name} | …`, and read standard input"
+        "{name} is compressed with {compression}; decompress it to a file, as in \
+         `{command} {name} > FILE`, and name that"
     )]
     Compressed {
         /// The file or stream.
@@ -70,6 +70,23 @@ pub enum StoreError {
         compression: &'static str,
         /// The program that writes the plain bytes to its standard output.
         command: &'static str,
+    },
+    /// A pipe, socket or device where a file is needed.
+    #[error(
+        "{name} is a pipe or a device, which cannot be searched: it is read at many places and \
+         more than once; write it to a file, as in `cat {name} > FILE`, and name that"
+    )]
+    NotAFile {
+        /// The path.
+        name: String,
+    },
+    /// A directory that nobody recorded to.
+    #[error("no recording in {directory}: {reason}")]
+    NoRecording {
+        /// The directory.
+        directory: String,
+        /// What is there instead and what helps.
+        reason: String,
     },
     /// The file ends inside a record or block; every record before was delivered.
     #[error(

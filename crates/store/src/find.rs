@@ -27,7 +27,7 @@ use segments::Segment;
 pub use losses::{Completeness, LossSpan};
 
 use crate::chunk::CHUNK_BYTES;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::ledger::LOSS_SLOTS;
 use crate::merge::{Batch, Found, Key, Merge};
 use crate::pcapng::ByteOrder;
@@ -35,6 +35,7 @@ use crate::pcapng::block::{BlockHead, ENHANCED_PACKET, MINIMUM_LENGTH};
 use crate::pcapng::packet::PacketHead;
 use crate::record::{Interface, LinkType, Record};
 use crate::scan::SegmentFile;
+use crate::segment;
 use crate::selection::Selection;
 use crate::trailer::{self, ChunkTrailer};
 
@@ -74,6 +75,8 @@ pub struct FindReport {
     pub completeness: Completeness,
     /// Captures that could not be read to their ends, and damaged chunks, in words; the first 100.
     pub problems: Vec<String>,
+    /// What was passed over and takes nothing from the answer, in words.
+    pub warnings: Vec<String>,
 }
 
 impl FindReport {
@@ -183,6 +186,8 @@ impl Find {
     fn add_path(&mut self, path: &Path) -> Result<()> {
         let segments = if path.is_dir() {
             Some(segments::of_directory(path, &self.selection, &mut self.report)?)
+        } else if !segment::is_regular(path) {
+            return Err(StoreError::NotAFile { name: path.display().to_string() });
         } else {
             segments::of_file(path, &self.selection, &mut self.report)?
         };

@@ -66,6 +66,8 @@ pub struct SegmentRecovery {
 pub struct RecoveryReport {
     /// One entry for each segment that had not been sealed.
     pub segments: Vec<SegmentRecovery>,
+    /// What has the name of an open segment and is no file: left alone.
+    pub passed_over: Vec<PathBuf>,
 }
 
 impl RecoveryReport {
@@ -90,6 +92,10 @@ impl RecoveryReport {
 pub fn recover_directory(directory: &Path, repair: Repair) -> Result<RecoveryReport> {
     let mut report = RecoveryReport::default();
     for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
+        if !entry.regular {
+            report.passed_over.push(entry.path);
+            continue;
+        }
         report.segments.push(recover_segment(&entry.path, repair)?);
     }
     if repair == Repair::Seal && !report.segments.is_empty() {

@@ -107,6 +107,22 @@ pub fn open_name(stream: u16, number: u32) -> String {
     format!("s{stream:02}-{number:06}{OPEN_ENDING}")
 }
 
+/// Name of the file whose lock the recorder of a stream holds. It stays: it marks a store.
+pub(crate) fn lock_name(stream: u16) -> String {
+    format!(".s{stream:02}.lock")
+}
+
+/// Whether a recorder has ever been at work in the directory, by its lock files.
+pub(crate) fn is_store(directory: &Path) -> bool {
+    let is_lock = |name: &str| {
+        name.strip_prefix(".s")
+            .and_then(|name| name.strip_suffix(".lock"))
+            .is_some_and(|number| number.parse().is_ok_and(|stream: u16| lock_name(stream) == name))
+    };
+    fs::read_dir(directory)
+        .is_ok_and(|entries| entries.flatten().any(|e| e.file_name().to_str().is_some_and(is_lock)))
+}
+
 /// Name of a sealed segment whose earliest packet is of `time_ns`.
 pub fn sealed_name(time_ns: u64, stream: u16, number: u32) -> String {
     format!("{}-s{stream:02}-{number:06}{SEALED_ENDING}", time_text::utc(time_ns))
@@ -128,6 +144,8 @@ pub struct SegmentEntry {
     pub stream: u16,
     /// Whether it has not been sealed.
     pub open: bool,
+    /// Whether it is a file and no pipe, directory or device that only has such a name.
+    pub regular: bool,
     /// The file.
     pub path: PathBuf,
 }
@@ -143,15 +161,26 @@ fn parse_name(path: &Path) -> Option<SegmentEntry> {
     let stream = if open { rest } else { rest.rsplit_once('-')?.1 };
     let number = number.parse().ok()?;
     let stream = stream.strip_prefix('s')?.parse().ok()?;
-    Some(SegmentEntry { number, stream, open, path: path.to_path_buf() })
+    Some(SegmentEntry { number, stream, open, regular: true, path: path.to_path_buf() })
 }
 
-/// All segments of a directory, by number. Other files are passed over.
+/// Whether opening it cannot wait for somebody else, as it does with a named pipe. What is not there
+/// (any more) counts as regular: that shows when it is opened.
+pub(crate) fn is_regular(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.is_file())
+}
+
+/// All segments of a directory, by number. Other files are passed over; what has the name of a
+/// segment and is no file is listed as not regular.
 pub fn list(directory: &Path) -> Result<Vec<SegmentEntry>> {
     let failed = |source| StoreError::Open { name: directory.display().to_string(), source };
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
-        entries.extend(parse_name(&entry.map_err(failed)?.path()));
+        let entry = entry.map_err(failed)?;
+        let Some(named) = parse_name(&entry.path()) else { continue };
+        // The type in the directory saves a look at each file.
+        let file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        entries.push(SegmentEntry { regular: file || is_regular(&named.path), ..named });
     }
     entries.sort_unstable();
     Ok(entries)

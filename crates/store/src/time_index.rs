@@ -123,7 +123,9 @@ impl TimeIndex {
     /// The index of a sealed segment: the file beside it if it fits, else from the chunks.
     pub fn load(path: &Path, file: &SegmentFile) -> Result<Self> {
         let length = file.length()?;
-        if let Ok(bytes) = fs::read(segment::index_path(path))
+        let beside = segment::index_path(path);
+        if segment::is_regular(&beside)
+            && let Ok(bytes) = fs::read(beside)
             && let Some(index) = Self::decode(&bytes)
             && index.segment_length() == length
             && file.trailer_before(length)?.as_ref() == index.chunks.last()
@@ -187,7 +189,8 @@ fn decode_head(head: &[u8; HEAD_BYTES]) -> Option<(u32, usize)> {
 /// Reads only the head and the last entry of the index beside a sealed segment; `None` if there is
 /// none, it is damaged, or made for another file.
 pub fn load_summary(path: &Path, file: &SegmentFile) -> Result<Option<TimeSummary>> {
-    let Ok(index) = SegmentFile::open(&segment::index_path(path)) else {
+    let beside = segment::index_path(path);
+    let Some(Ok(index)) = segment::is_regular(&beside).then(|| SegmentFile::open(&beside)) else {
         return Ok(None);
     };
     let mut head = [0; HEAD_BYTES];

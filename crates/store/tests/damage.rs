@@ -244,7 +244,7 @@ fn files_that_are_no_captures_are_refused_with_what_they_are() {
     let refused = |bytes: &[u8]| read(bytes).error.unwrap().to_string();
     assert!(refused(&[]).contains("is empty"));
     let compressed: [(&[u8], &str, &str); 6] = [
-        (&[0x1f, 0x8b, 8, 0], "gzip", "`zcat made.pcap | …`"),
+        (&[0x1f, 0x8b, 8, 0], "gzip", "`zcat made.pcap > FILE`"),
         (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstdcat"),
         (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4cat"),
         (b"\xfd7zXZ\0", "xz", "xzcat"),

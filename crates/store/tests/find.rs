@@ -221,7 +221,11 @@ fn reversed_future_and_empty_windows_find_nothing() {
 #[test]
 fn what_is_missing_is_an_error_or_an_empty_answer() {
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(find(&[directory.path()], &Selection::default()).0, []);
+    let error = Find::open(&[directory.path()], Selection::default()).err().unwrap();
+    assert!(error.to_string().starts_with("no recording in "), "{error}");
+    let store = directory.path().join("store");
+    record(&store, 0, &[], usize::MAX);
+    assert_eq!(find(&[store], &Selection::default()).0, []);
     let missing = directory.path().join("missing");
     let error = Find::open(&[&missing], Selection::default()).err().unwrap();
     assert!(error.to_string().contains("missing"), "{error}");

@@ -247,7 +247,7 @@ fn add_interfaces<W: Write>(
 }
 
 fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
-    for problem in &report.problems {
+    for problem in report.problems.iter().chain(&report.warnings) {
         output.note(&format!("linerate: {problem}"));
     }
     let missing = &report.completeness;
@@ -272,6 +272,7 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
             "unreadable_packets": missing.unreadable_packets,
             "interruptions": missing.interruptions,
             "problems": report.problems,
+            "warnings": report.warnings,
             "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
         }),
     );

@@ -41,7 +41,13 @@ pub(super) fn of_directory(
 ) -> Result<Vec<Segment>> {
     let mut accounts = Accounts::new(selection);
     let mut segments = Vec::new();
-    for entry in entries(directory)? {
+    let (entries_now, others): (Vec<_>, Vec<_>) =
+        entries(directory)?.into_iter().partition(|entry| entry.regular);
+    if entries_now.is_empty() && !(others.is_empty() && segment::is_store(directory)) {
+        return Err(no_recording(directory, others.first()));
+    }
+    report.warnings.extend(others.iter().map(|entry| not_a_segment(&entry.path)));
+    for entry in entries_now {
         match survey(&entry, selection, &mut accounts, report) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => report.segments_skipped += 1,
@@ -66,6 +72,25 @@ pub(super) fn of_directory(
     Ok(segments)
 }
 
+fn not_a_segment(path: &Path) -> String {
+    format!(
+        "{} has the name of a segment and is no file; it was passed over: remove or rename it",
+        path.display()
+    )
+}
+
+fn no_recording(directory: &Path, other: Option<&SegmentEntry>) -> StoreError {
+    StoreError::NoRecording {
+        directory: directory.display().to_string(),
+        reason: match other {
+            Some(entry) => not_a_segment(&entry.path),
+            None => "no segment lies in it; name the directory that was recorded to, or capture \
+                     files one by one"
+                .into(),
+        },
+    }
+}
+
 /// A single segment file; `None` if the file is none.
 pub(super) fn of_file(
     path: &Path,
@@ -76,7 +101,8 @@ pub(super) fn of_file(
         return Ok(None);
     }
     let open = path.to_string_lossy().ends_with(segment::OPEN_ENDING);
-    let entry = SegmentEntry { number: 0, stream: 0, open, path: path.to_path_buf() };
+    let entry =
+        SegmentEntry { number: 0, stream: 0, open, regular: true, path: path.to_path_buf() };
     let mut accounts = Accounts::new(selection);
     let found = survey(&entry, selection, &mut accounts, report)?;
     accounts.end(&mut report.completeness);

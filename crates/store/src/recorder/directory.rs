@@ -28,7 +28,7 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
 
 /// `None` if somebody else holds it.
 fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
-    let path = directory.join(format!(".s{stream:02}.lock"));
+    let path = directory.join(segment::lock_name(stream));
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -42,6 +42,10 @@ fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
 pub(super) fn recover(directory: &Path, own_stream: u16) -> Result<RecoveryReport> {
     let mut report = RecoveryReport::default();
     for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
+        if !entry.regular {
+            report.passed_over.push(entry.path);
+            continue;
+        }
         let foreign = entry.stream != own_stream;
         let lock = if foreign { try_lock(directory, entry.stream).ok().flatten() } else { None };
         if foreign && lock.is_none() {
