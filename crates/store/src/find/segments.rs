@@ -41,13 +41,13 @@ pub(super) fn of_directory(
 ) -> Result<Vec<Segment>> {
     let mut accounts = Accounts::new(selection);
     let mut segments = Vec::new();
-    let (entries_now, others): (Vec<_>, Vec<_>) =
+    let (segments_now, others): (Vec<_>, Vec<_>) =
         entries(directory)?.into_iter().partition(|entry| entry.regular);
-    if entries_now.is_empty() && !(others.is_empty() && segment::is_store(directory)) {
+    if segments_now.is_empty() && !(others.is_empty() && segment::is_store(directory)) {
         return Err(no_recording(directory, others.first()));
     }
     report.warnings.extend(others.iter().map(|entry| not_a_segment(&entry.path)));
-    for entry in entries_now {
+    for entry in segments_now {
         match survey(&entry, selection, &mut accounts, report) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => report.segments_skipped += 1,
@@ -56,6 +56,7 @@ pub(super) fn of_directory(
                 let renamed = entries(directory)?.into_iter().find(|other| {
                     (other.stream, other.number) == (entry.stream, entry.number)
                         && other.path != entry.path
+                        && other.regular
                 });
                 match renamed {
                     Some(sealed) => {
@@ -122,8 +123,9 @@ fn entries(directory: &Path) -> Result<Vec<SegmentEntry>> {
     }
     let mut entries: Vec<SegmentEntry> = entries.into_values().collect();
     // Of a segment that was sealed between the two, the sealed name is the one that lasts.
-    entries.sort_by_key(|entry| (entry.stream, entry.number, entry.open));
-    entries.dedup_by_key(|entry| (entry.stream, entry.number));
+    // A pipe of the same number must not hide it, nor be hidden.
+    entries.sort_by_key(|entry| (entry.stream, entry.number, entry.regular, entry.open));
+    entries.dedup_by_key(|entry| (entry.stream, entry.number, entry.regular));
     Ok(entries)
 }
 
