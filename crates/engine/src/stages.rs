@@ -30,36 +30,3 @@ impl Stage for () {
         Ok(())
     }
 }
-
-/// One stage after the other.
-impl<A: Stage, B: Stage> Stage for (A, B) {
-    fn process(&mut self, batch: &mut Batch) -> Result<()> {
-        self.0.process(batch)?;
-        self.1.process(batch)
-    }
-
-    fn tick(&mut self, now_ns: u64, received: &RxCounters, live: &Live) -> Result<()> {
-        self.0.tick(now_ns, received, live)?;
-        self.1.tick(now_ns, received, live)
-    }
-
-    fn finish(&mut self, received: &RxCounters) -> Result<()> {
-        self.0.finish(received)?;
-        self.1.finish(received)
-    }
-}
-
-/// A stage that may be left out.
-impl<A: Stage> Stage for Option<A> {
-    fn process(&mut self, batch: &mut Batch) -> Result<()> {
-        self.as_mut().map_or(Ok(()), |stage| stage.process(batch))
-    }
-
-    fn tick(&mut self, now_ns: u64, received: &RxCounters, live: &Live) -> Result<()> {
-        self.as_mut().map_or(Ok(()), |stage| stage.tick(now_ns, received, live))
-    }
-
-    fn finish(&mut self, received: &RxCounters) -> Result<()> {
-        self.as_mut().map_or(Ok(()), |stage| stage.finish(received))
-    }
-}

@@ -152,7 +152,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
 
     /// Once per batch: the flag and the clock. Ten times a second: counters that cost more.
     fn housekeep(&mut self) -> Result<()> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.clock.kept_ns();
         if self.stop_ns.is_none() && self.worker.stop.is_requested() {
             self.stop_ns = Some(now_ns);
             self.worker.rx.stop()?;
@@ -165,7 +165,6 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
     }
 
     fn tick(&mut self, now_ns: u64) -> Result<()> {
-        self.clock.resync();
         let counters = self.worker.rx.counters()?;
         self.worker.live.dropped_packets.set(counters.dropped.total());
         self.worker.stage.tick(now_ns, &counters, &self.worker.live)?;

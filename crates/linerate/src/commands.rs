@@ -4,6 +4,7 @@ pub mod demo;
 pub mod doctor;
 pub mod find;
 pub mod generate;
+mod overwrite;
 pub mod receive;
 pub mod record;
 pub mod replay;

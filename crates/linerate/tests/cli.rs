@@ -175,6 +175,20 @@ fn a_pipe_with_the_name_of_a_segment_is_passed_over() {
 }
 
 #[test]
+fn a_replay_of_a_damaged_capture_says_so() {
+    let (directory, path) = capture(100, &[]);
+    let bytes = std::fs::read(&path).unwrap();
+    let cut = directory.path().join("cut.pcapng").display().to_string();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let run = Run::of(&["replay", &cut, "--onto", "null:", "--rate", "max", "--json"]).expect(6);
+    let result = run.result();
+    assert_eq!(result["problems"].as_array().unwrap().len(), 1);
+    assert!(result["problems"][0].as_str().unwrap().contains("is cut short"), "{result}");
+    assert_eq!(result["ledger"]["balanced"], true);
+    assert!((1..100).contains(&number(&result, "replayed_packets")));
+}
+
+#[test]
 fn find_counts_on_standard_output() {
     let (_directory, path) = capture(1_234, &[]);
     let run = Run::of(&["find", &path, "--count"]).expect(0);
@@ -185,7 +199,7 @@ fn find_counts_on_standard_output() {
 }
 
 #[test]
-fn find_does_not_write_over_what_it_reads() {
+fn no_verb_writes_over_what_it_reads() {
     let (directory, path) = capture(50, &[]);
     let at = |name: &str| directory.path().join(name).display().to_string();
     std::os::unix::fs::symlink(&path, at("link.pcapng")).unwrap();
@@ -203,6 +217,11 @@ fn find_does_not_write_over_what_it_reads() {
         (&store, segment.to_owned()),
     ] {
         let run = Run::of(&["find", source, "--write", &target]).expect(2);
+        assert!(run.stderr.contains("is the same file as"), "{}", run.stderr);
+    }
+    for (source, target) in [(&path, at("hard.pcapng")), (&store, segment.to_owned())] {
+        let onto = format!("pcap:{target}");
+        let run = Run::of(&["replay", source, "--onto", &onto, "--rate", "max"]).expect(2);
         assert!(run.stderr.contains("is the same file as"), "{}", run.stderr);
     }
     let appended = std::fs::OpenOptions::new().append(true).open(&path).unwrap();

@@ -289,6 +289,9 @@ mod tests {
         assert_eq!(left, [2, 4]);
         assert_eq!(batch.bytes(), 40);
         assert_eq!(batch.truncate(2), 0);
+        batch.drop_back();
+        assert_eq!((batch.len(), batch.bytes()), (1, 20));
+        assert!(batch.push(&[9; 30], FrameMeta::local(30)));
         assert_eq!(batch.truncate(1), 1);
         assert_eq!((batch.len(), batch.bytes()), (1, 20));
         batch.drop_front(1);

@@ -11,15 +11,12 @@ use sys::link::Link;
 
 use crate::queue::PortDescription;
 
-/// Bytes of an Ethernet header; the MTU does not count them.
-const ETHERNET_BYTES: usize = 14;
-
 fn describe(interface: &str, mechanism: String, link: &Link) -> PortDescription {
     let speed = sys::ethtool::Ethtool::current(interface).and_then(|device| device.speed_mbps());
     PortDescription {
         spec: format!("packet:{interface}"),
         mechanism,
-        frame_bytes_max: link.mtu_bytes as usize + ETHERNET_BYTES,
+        frame_bytes_max: link.frame_bytes_max() as usize,
         link_type: 1,
         // Virtual devices claim speeds that mean nothing.
         speed_bps: match (&link.kind, speed) {

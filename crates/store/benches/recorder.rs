@@ -3,6 +3,7 @@
 //! `cargo bench -p store --bench recorder [-- DIRECTORY…]`; without directories /dev/shm and the
 //! temporary directory. Each line is one run; ratios are to the plain loop of the same directory in
 //! the same run.
+#![allow(clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

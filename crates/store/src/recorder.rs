@@ -38,7 +38,7 @@ use status::Status;
 use writer_thread::{DEPTH_MAX, WriterThread};
 use writing::FullChunk;
 
-pub use config::{RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN};
+pub use config::{POOL_BYTES, RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN};
 pub use keeper::SealedSegment;
 pub use status::RecorderEvent;
 

@@ -18,7 +18,7 @@ use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
 use crate::record::Section;
 use crate::scan::{Piece, Scan, SegmentFile};
-use crate::segment::{self, APPLICATION, SegmentFacts};
+use crate::segment::{self, APPLICATION, SegmentEntry, SegmentFacts};
 use crate::time_index::TimeIndex;
 use crate::trailer::{self, ALIGNMENT_BYTES, ChunkTrailer, FLAG_FILLER};
 
@@ -90,13 +90,23 @@ impl RecoveryReport {
 /// Recovers all segments of a directory that have not been sealed. Nobody may be writing them: the
 /// recorder calls this with the directory's lock held.
 pub fn recover_directory(directory: &Path, repair: Repair) -> Result<RecoveryReport> {
+    recover_claimed(directory, repair, |_| Some(()))
+}
+
+/// Recovers those segments that have not been sealed and that `claim` gives a claim to, which is
+/// held meanwhile.
+pub(crate) fn recover_claimed<C>(
+    directory: &Path,
+    repair: Repair,
+    claim: impl Fn(&SegmentEntry) -> Option<C>,
+) -> Result<RecoveryReport> {
     let mut report = RecoveryReport::default();
     for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
         if !entry.regular {
             report.passed_over.push(entry.path);
-            continue;
+        } else if let Some(_claim) = claim(&entry) {
+            report.segments.push(recover_segment(&entry.path, repair)?);
         }
-        report.segments.push(recover_segment(&entry.path, repair)?);
     }
     if repair == Repair::Seal && !report.segments.is_empty() {
         sync_directory(directory)?;

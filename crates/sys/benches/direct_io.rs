@@ -81,7 +81,7 @@ fn run(job: &Job) -> sys::Result<String> {
     let region = Arc::clone(buffers.region());
     let mut buffers = buffers.split();
     for (seed, buffer) in buffers.iter_mut().enumerate() {
-        fill(buffer, seed as u64);
+        buffer.fill_incompressible(seed as u64);
     }
     let file = Arc::new(DirectFile::create(&job.path)?);
     if job.file != "extend" {
@@ -148,15 +148,4 @@ fn pass(
     }
     let cpu_ns = process_cpu_ns() - cpu_before;
     Ok(Pass { elapsed: begin.elapsed(), cpu_ns, latencies_ns })
-}
-
-/// Content that no storage compresses or deduplicates.
-fn fill(buffer: &mut Buffer, seed: u64) {
-    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for word in buffer.chunks_exact_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        word.copy_from_slice(&state.to_le_bytes());
-    }
 }

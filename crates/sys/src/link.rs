@@ -87,7 +87,15 @@ pub struct Link {
     pub statistics: LinkStatistics,
 }
 
+/// Bytes of an Ethernet header; the MTU does not count them.
+const ETHERNET_HEADER_BYTES: u32 = 14;
+
 impl Link {
+    /// The longest frame that its MTU allows, without FCS.
+    pub fn frame_bytes_max(&self) -> u32 {
+        self.mtu_bytes.saturating_add(ETHERNET_HEADER_BYTES)
+    }
+
     /// Looks up an interface of the calling thread's namespace by name.
     ///
     /// # Errors

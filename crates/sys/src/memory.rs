@@ -255,6 +255,17 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// Fills it, from `seed`, with content that no storage compresses or deduplicates (xorshift).
+    pub fn fill_incompressible(&mut self, seed: u64) {
+        let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for word in self.chunks_exact_mut(size_of::<u64>()) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+    }
+
     /// The number of the chunk in its region, from 0.
     pub fn index(&self) -> u32 {
         self.index

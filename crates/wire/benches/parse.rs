@@ -3,6 +3,7 @@
 //! Each line is the best of several runs over a ring of frames that stays in
 //! the cache, with addresses and ports that differ; etherparse, where it does
 //! the same job, stands next to ours. A word as argument selects lines by name.
+#![allow(clippy::expect_used)]
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -2,6 +2,7 @@
 //!
 //! Run with `cargo bench -p wire --bench template`. Each line is the median, lowest and
 //! highest of 101 measurements of 4 ms; the highest is what others on the machine disturbed least.
+#![allow(clippy::expect_used)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

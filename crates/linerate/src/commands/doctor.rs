@@ -26,7 +26,7 @@ Examples:
   sudo linerate doctor eth0 --to /data/capture
   linerate doctor eth0 --json")]
 pub struct DoctorArgs {
-    /// Interfaces to look at [default: all of this network namespace]
+    /// Interfaces to look at [default: all of this network namespace but the loopback]
     #[arg(value_name = "PORT", value_parser = run_args::port)]
     pub ports: Vec<PortSpec>,
     /// Look at a directory to record to as well; writes up to 256 MiB there for at most 3 s

@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,6 +14,7 @@ use store::selection::{IpNetwork, Selection};
 use store::{PcapngWriter, StoreError};
 use wire::ip_protocol;
 
+use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
 use crate::output::Output;
 use crate::units;
@@ -142,7 +142,12 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     }
     let selection = args.selection.selection()?;
     if let Some(target) = &args.write {
-        refuse_to_overwrite(target, &args.stores)?;
+        let output = if to_stdout {
+            File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
+        } else {
+            fs::metadata(target)
+        };
+        refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
     }
     let mut find = Find::open(&args.stores, selection)?;
     let outcome = match &args.write {
@@ -167,38 +172,6 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
 /// Whether the reader of the output went away.
 fn is_closed(error: &StoreError) -> bool {
     error.io_kind() == Some(io::ErrorKind::BrokenPipe)
-}
-
-/// Creating the output empties it: it must be none of the files that are searched, by whatever name.
-fn refuse_to_overwrite(target: &str, stores: &[PathBuf]) -> anyhow::Result<()> {
-    let output = if target == "-" {
-        File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
-    } else {
-        fs::metadata(target)
-    };
-    // Devices and pipes lose nothing by being written to, and what is not there even less.
-    let Some(output) = output.ok().filter(fs::Metadata::is_file) else { return Ok(()) };
-    for path in stores {
-        let files = if path.is_dir() {
-            let segments = store::segment::list(path)?.into_iter().map(|entry| entry.path);
-            segments.flat_map(|path| [store::segment::index_path(&path), path]).collect()
-        } else {
-            vec![path.clone()]
-        };
-        let same = |file: &PathBuf| {
-            fs::metadata(file)
-                .is_ok_and(|file| (file.dev(), file.ino()) == (output.dev(), output.ino()))
-        };
-        if let Some(file) = files.iter().find(|file| same(file)) {
-            return Err(Usage(format!(
-                "--write {target} is the same file as {}, which is searched and would be lost; \
-                 write to another file",
-                file.display()
-            ))
-            .into());
-        }
-    }
-    Ok(())
 }
 
 /// Counts the found packets; `say` puts the bare number on standard output, for `$(…)`.

@@ -39,7 +39,7 @@ Examples:
   linerate generate eth0 --count 1M --rate 200kpps
   linerate generate packet:eth0 --size 1514 --rate 1Gbps --duration 10s
   linerate generate eth0 --src 10.0.0.0/16 --dst 10.1.0.1 --sport random:1024-65535
-  linerate generate pcap:frames.pcapng --count 1000 --dst 2001:2::1 --proto tcp")]
+  linerate generate pcap:frames.pcapng --count 1000 --size 92 --dst 2001:2::1 --proto tcp")]
 pub struct GenerateArgs {
     /// Where the frames go
     #[arg(value_parser = run_args::port)]

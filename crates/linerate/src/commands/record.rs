@@ -218,11 +218,19 @@ fn recovery(report: &RecoveryReport) -> Value {
         "packets_kept": report.packets_kept(),
         "packets_lost": report.packets_lost(),
         "bytes_lost": report.bytes_lost(),
+        "passed_over": report.passed_over,
     })
 }
 
 /// Says what an earlier recording left behind and what became of it.
-pub fn say_recovery(output: &Output, report: &RecoveryReport) {
+fn say_recovery(output: &Output, report: &RecoveryReport) {
+    for path in &report.passed_over {
+        output.note(&format!(
+            "{} has the name of an open segment and is no file; it was passed over: remove or \
+             rename it",
+            path.display()
+        ));
+    }
     if report.segments.is_empty() {
         return;
     }

@@ -8,7 +8,7 @@ use engine::live::Live;
 use engine::paced::{Pace, PaceReport, Paced};
 use engine::pacer::Rate;
 use engine::{Account, Entry, Ledger, Stop, Worker};
-use port::{Losses, PortSpec, Reason, RxQueue, TxQueue};
+use port::{Losses, PortKind, PortSpec, Reason, RxQueue, TxQueue};
 use serde_json::{Value, json};
 use store::file_port::RecordRx;
 use store::find::Find;
@@ -16,6 +16,7 @@ use sys::clock::Clock;
 
 use crate::commands::find::SelectionArgs;
 use crate::commands::generate::{pacing, say_pacing};
+use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
 use crate::exit::{Exit, Usage};
 use crate::job::{self, Watch};
@@ -81,6 +82,10 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     let pace = args.pace()?;
     let find = Find::open(&args.stores, args.selection.selection()?)?;
+    if args.onto.kind == PortKind::Pcap {
+        let option = format!("--onto {}", args.onto);
+        refuse_to_overwrite(&option, std::fs::metadata(&args.onto.target), &args.stores)?;
+    }
     let tx = engine::ports::open_tx(&args.onto)?;
     let description = tx.describe();
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
@@ -129,6 +134,9 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             ),
         ],
     };
+    for problem in found.problems.iter().chain(&found.warnings) {
+        output.note(&format!("linerate: {problem}"));
+    }
     output.object(
         "result",
         json!({
@@ -143,6 +151,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "pace": pace_report(&paced),
             "interrupted": signals.seen(),
             "clock": output::clock(&time),
+            "problems": found.problems,
+            "warnings": found.warnings,
             "error": worker.error.as_ref().map(ToString::to_string),
             "ledger": ledger,
         }),
@@ -153,7 +163,11 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    Ok(match (ledger.is_balanced(), found.problems.is_empty()) {
+        (false, _) => Exit::Failure,
+        (true, false) => Exit::Capture,
+        (true, true) => Exit::Success,
+    })
 }
 
 /// What came out of the recording: read = passed over + given out + still held when stopped.

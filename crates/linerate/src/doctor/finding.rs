@@ -11,7 +11,7 @@ pub enum Severity {
     Note,
     /// Costs packets, speed or truth.
     Warning,
-    /// A run will fail.
+    /// A run will fail or move no frame.
     Problem,
 }
 

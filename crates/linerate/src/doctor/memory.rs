@@ -1,14 +1,12 @@
 //! Memory for rings and chunks.
 
 use serde_json::json;
+use store::recorder::POOL_BYTES;
 use sys::memory::{HugePages, lock_limit_bytes};
 use sys::namespace::Rights;
 
 use super::{Area, Finding, Severity};
 use crate::units::scaled;
-
-/// The pool that `record` has unless it is told otherwise; io_uring locks it.
-const POOL_BYTES: u64 = 256 << 20;
 
 /// Huge pages and the limit of locked memory.
 pub fn look() -> Vec<Finding> {

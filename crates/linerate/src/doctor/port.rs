@@ -59,7 +59,7 @@ impl Port<'_> {
             "carrier": link.carrier,
             "running": link.running,
             "mtu_bytes": link.mtu_bytes,
-            "frame_bytes_max": link.mtu_bytes + 14,
+            "frame_bytes_max": link.frame_bytes_max(),
         });
         let why = "frames pass while it is up and the other end answers";
         let up = format!("sudo ip link set {} up", link.name);
@@ -78,8 +78,11 @@ impl Port<'_> {
                 .is(Severity::Warning, "see what it waits for")
                 .command(format!("ip -details link show {}", link.name)),
             _ => {
-                let mtu = link.mtu_bytes;
-                let seen = format!("up; MTU {mtu}, so frames of up to {} bytes", mtu + 14);
+                let seen = format!(
+                    "up; MTU {}, so frames of up to {} bytes",
+                    link.mtu_bytes,
+                    link.frame_bytes_max()
+                );
                 self.finding("link", seen, why)
             }
         }

@@ -14,6 +14,8 @@ pub const SEGMENT_BYTES_MIN: u64 = 4 << 20;
 /// Segments from this length on have a header chunk of 1 MiB, which keeps full chunks aligned to
 /// their own length.
 pub const SEGMENT_BYTES_ALIGNED: u64 = 256 << 20;
+/// The pool unless told otherwise, in bytes.
+pub const POOL_BYTES: u64 = 256 << 20;
 /// Fewest chunks in the pool: one open, one being written, two between.
 const POOL_CHUNKS_MIN: u64 = 4;
 
@@ -51,7 +53,7 @@ impl RecorderConfig {
             section: Section::default(),
             stream: 0,
             segment_bytes: 1 << 30,
-            pool_bytes: 256 << 20,
+            pool_bytes: POOL_BYTES,
             flush_interval: Duration::from_secs(1),
             sync_interval: Some(Duration::from_secs(1)),
             engine: Engine::Auto,

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use crate::error::{Result, StoreError};
-use crate::recover::{RecoveryReport, Repair, recover_segment, sync_directory};
+use crate::recover::{RecoveryReport, Repair, recover_claimed};
 use crate::segment;
 
 /// Makes the directory if need be and takes the lock of `stream` in it, which lasts as long as the
@@ -40,23 +40,12 @@ fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
 /// Recovers unsealed segments: this stream's, whose lock is held, and those of streams that nobody
 /// records at present.
 pub(super) fn recover(directory: &Path, own_stream: u16) -> Result<RecoveryReport> {
-    let mut report = RecoveryReport::default();
-    for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
-        if !entry.regular {
-            report.passed_over.push(entry.path);
-            continue;
+    recover_claimed(directory, Repair::Seal, |entry| {
+        if entry.stream == own_stream {
+            return Some(None);
         }
-        let foreign = entry.stream != own_stream;
-        let lock = if foreign { try_lock(directory, entry.stream).ok().flatten() } else { None };
-        if foreign && lock.is_none() {
-            continue;
-        }
-        report.segments.push(recover_segment(&entry.path, Repair::Seal)?);
-    }
-    if !report.segments.is_empty() {
-        sync_directory(directory)?;
-    }
-    Ok(report)
+        try_lock(directory, entry.stream).ok().flatten().map(Some)
+    })
 }
 
 /// One more than the highest segment number of the stream.

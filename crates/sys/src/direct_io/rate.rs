@@ -60,7 +60,7 @@ impl WriteTrial {
         let region = Arc::clone(buffers.region());
         let mut buffers = buffers.split();
         for (seed, buffer) in buffers.iter_mut().enumerate() {
-            fill(buffer, seed as u64);
+            buffer.fill_incompressible(seed as u64);
         }
         let mut writer = DirectWriter::new(Engine::Auto, DEPTH as usize, &[region])?;
         let begun = Instant::now();
@@ -141,17 +141,6 @@ fn write(
             latency_ns_max = latency_ns_max.max(completion.latency_ns);
             buffers.push(completion.buffer);
         }
-    }
-}
-
-/// Content that no storage compresses or deduplicates (xorshift).
-fn fill(buffer: &mut Buffer, seed: u64) {
-    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for word in buffer.chunks_exact_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        word.copy_from_slice(&state.to_le_bytes());
     }
 }
 
