@@ -240,9 +240,15 @@ pub fn fanout_goes_on_after_the_interface_was_remade() {
     }
     assert_eq!(received.len(), 100);
     let [first, second] = &mut rings;
-    assert_eq!(first.reopen().unwrap_err().kind(), Kind::Busy, "the other is in the old group");
+    // The kernel tells a group's interface by its address in memory (`fanout_add` of
+    // net/packet/af_packet.c): where the new interface happens to have the old one's, the old group,
+    // in which the other still is, takes the ring at once.
+    let joined = first.reopen();
     second.reopen().unwrap();
-    first.reopen().unwrap();
+    if let Err(error) = joined {
+        assert_eq!(error.kind(), Kind::Busy, "the other is in the old group");
+        first.reopen().unwrap();
+    }
     let mut sender = Sender::open(&SenderConfig::new("tx0")).unwrap();
     send_all(&mut sender, &frames[100..]);
     await_sum(&mut rings, 200);
