@@ -119,7 +119,10 @@ impl Account {
         account.facts.push(Entry::new("accepted", accepted, counters.accepted_bytes));
         if let Some(device) = counters.device {
             account.facts.push(Entry::packets("device", device.packets_max));
-            account.facts.push(Entry::packets("device_dropped", device.dropped_packets));
+            account.facts.push(Entry::packets("device_dropped", by_device));
+            // Its drop counter holds frames that it had no room for, too; those were given again.
+            let refused = device.dropped_packets - by_device;
+            account.facts.push(Entry::packets("device_refused", refused));
             let foreign = device.packets_max.saturating_sub(handed_over);
             account.facts.push(Entry::packets("foreign", foreign));
         }

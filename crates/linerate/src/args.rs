@@ -7,8 +7,8 @@ use crate::exit;
 
 /// Generates, receives, records, finds and replays packets at line rate, and accounts for every one.
 ///
-/// A port is an interface (eth0), packet:eth0, pcap:FILE, memory:NAME or null:. Faults can be put in
-/// its way: packet:eth0?drop=0.01&duplicate=0.001&corrupt=0.001&delay=0.01&seed=7.
+/// A port is an interface (eth0), packet:eth0, pcap:FILE or null:. Faults can be put in
+/// its way: 'packet:eth0?drop=0.01&duplicate=0.001&corrupt=0.001&delay=0.01&seed=7'.
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, after_help = exit::HELP, max_term_width = 100)]
 pub struct Cli {
@@ -35,11 +35,19 @@ pub enum Verb {
     /// Look at the machine, at ports and at a directory: what would cost packets, and what helps
     Doctor(doctor::DoctorArgs),
     /// Print shell completions
+    #[command(after_help = "\
+Examples:
+  linerate completions bash > ~/.local/share/bash-completion/completions/linerate
+  linerate completions fish > ~/.config/fish/completions/linerate.fish")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the manual pages to a directory
+    #[command(after_help = "\
+Examples:
+  linerate man ~/.local/share/man/man1 && man linerate-record
+  linerate man pages && man ./pages/linerate-find.1")]
     Man {
         /// The directory
         directory: std::path::PathBuf,

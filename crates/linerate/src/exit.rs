@@ -56,13 +56,14 @@ pub fn of_error(error: &anyhow::Error) -> Exit {
 fn of_system(error: &sys::Error) -> Exit {
     match error.kind() {
         sys::Kind::Permission => Exit::Permission,
-        sys::Kind::NoSpace => Exit::Storage,
+        sys::Kind::NoSpace | sys::Kind::ReadOnly => Exit::Storage,
         _ => Exit::Port,
     }
 }
 
 fn of_store(error: &StoreError) -> Exit {
     match error {
+        _ if error.io_kind() == Some(std::io::ErrorKind::PermissionDenied) => Exit::Permission,
         StoreError::System(system) if system.kind() == sys::Kind::Permission => Exit::Permission,
         StoreError::System(_)
         | StoreError::Directory { .. }
@@ -122,6 +123,15 @@ mod tests {
         let port = PortError::File { port: "pcap:x".into(), source: Box::new(none) };
         let engine = engine::EngineError::Port(port);
         assert_eq!(of_error(&engine.into()), Exit::Capture);
+        let unreadable = || StoreError::Open {
+            name: "x".into(),
+            source: std::io::ErrorKind::PermissionDenied.into(),
+        };
+        assert_eq!(of_error(&unreadable().into()), Exit::Permission);
+        let port = PortError::File { port: "pcap:x".into(), source: Box::new(unreadable()) };
+        assert_eq!(of_error(&port.into()), Exit::Permission);
+        let read_only = sys::Error::new("x", std::io::Error::from_raw_os_error(30));
+        assert_eq!(of_error(&StoreError::System(read_only).into()), Exit::Storage);
         assert_eq!(of_error(&Usage("x".into()).into()), Exit::Usage);
         assert_eq!(of_error(&anyhow::anyhow!("x")), Exit::Failure);
     }

@@ -12,7 +12,7 @@ use serde_json::json;
 use sys::clock::Clock;
 
 use crate::output::Output;
-use crate::units::{grouped, scaled};
+use crate::units::{counted, grouped, scaled};
 
 /// Between two lines of progress for programs.
 const REPORT: Duration = Duration::from_secs(1);
@@ -163,10 +163,10 @@ impl Figures {
             }),
         );
         let mut text = format!(
-            "{}pps  {}bit/s  {} packets  {} lost",
+            "{}pps  {}bit/s  {}  {} lost",
             scaled(pps),
             scaled(bps),
-            grouped(self.packets),
+            counted(self.packets, "packet"),
             grouped(self.dropped)
         );
         if self.stored_bytes > 0 {

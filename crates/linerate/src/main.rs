@@ -6,16 +6,20 @@ mod commands;
 mod doctor;
 mod exit;
 mod job;
+mod manual;
 mod network;
 mod output;
 mod run_args;
+mod scratch;
 mod signals;
 mod units;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{CommandFactory, Parser};
+
+use store::StoreError;
 
 use args::{Cli, Verb};
 use exit::Exit;
@@ -41,18 +45,22 @@ fn run(verb: &Verb) -> anyhow::Result<Exit> {
         Verb::Demo(args) => commands::demo::run(args),
         Verb::Doctor(args) => commands::doctor::run(args),
         Verb::Completions { shell } => {
-            clap_complete::generate(
-                *shell,
-                &mut Cli::command(),
-                "linerate",
-                &mut std::io::stdout(),
-            );
-            Ok(Exit::Success)
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "linerate", &mut script);
+            // A reader that has seen enough is no error.
+            match std::io::stdout().write_all(&script) {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    let what = "shell completions".into();
+                    Err(StoreError::Write { what, source: error }.into())
+                }
+                _ => Ok(Exit::Success),
+            }
         }
         Verb::Man { directory } => {
-            std::fs::create_dir_all(directory)
-                .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
-                .with_context(|| format!("writing manual pages to {}", directory.display()))?;
+            manual::write(Cli::command(), directory).map_err(|source| StoreError::Write {
+                what: format!("manual pages to {}", directory.display()),
+                source,
+            })?;
             Ok(Exit::Success)
         }
     }

@@ -10,7 +10,7 @@ use engine::{Account, Ledger};
 use serde_json::{Map, Value, json};
 use sys::clock::ClockReport;
 
-use crate::units::{grouped, ns_in_words};
+use crate::units::{counted, grouped, ns_in_words};
 
 /// Version of the JSON objects.
 pub const SCHEMA: u32 = 1;
@@ -100,8 +100,8 @@ impl Output {
         let verdict = if ledger.is_balanced() {
             self.paint("32", "balanced: every packet is accounted for")
         } else {
-            let unexplained = grouped(ledger.unexplained_packets());
-            self.paint("31", &format!("NOT balanced: {unexplained} packets unexplained"))
+            let unexplained = counted(ledger.unexplained_packets(), "packet");
+            self.paint("31", &format!("NOT balanced: {unexplained} unexplained"))
         };
         self.line(&format!("ledger {verdict}"));
     }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use port::PortSpec;
+use port::{PortKind, PortSpec};
 
 use crate::units;
 
 /// Options of every run.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Run")]
 pub struct RunArgs {
     /// Print JSON, one object a line, the last with "kind":"result"
     #[arg(long)]
@@ -23,5 +24,12 @@ pub struct RunArgs {
 
 /// Parses a port for clap.
 pub fn port(text: &str) -> Result<PortSpec, String> {
-    text.parse().map_err(|error: port::PortError| error.to_string())
+    let spec: PortSpec = text.parse().map_err(|error: port::PortError| error.to_string())?;
+    if spec.kind == PortKind::Memory {
+        return Err(format!(
+            "port «{spec}»: a ring in memory joins two ends within one program, and here is only \
+             one; use null:, pcap:FILE or an interface"
+        ));
+    }
+    Ok(spec)
 }

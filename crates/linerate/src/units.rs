@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use engine::pacer::{FCS_BYTES, L1_OVERHEAD_BYTES, Rate};
+pub use store::words::{counted, grouped};
 
 const DECIMAL: [(&str, f64); 5] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
 const BINARY: [(&str, f64); 4] = [
@@ -191,19 +192,6 @@ pub fn ns_in_words(ns: u64) -> String {
         1_000_000..1_000_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
         _ => format!("{:.3} s", ns as f64 / 1e9),
     }
-}
-
-/// A whole number with thin groups: `1,234,567`.
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -379,3 +379,140 @@ fn help_completions_and_manuals_are_there() {
     let json: Value = Run::of(&["receive", "null:", "--json"]).expect(0).result();
     assert_eq!(json["schema"], 1);
 }
+
+#[test]
+fn no_message_says_its_cause_twice() {
+    for arguments in [
+        &["find", "/nosuch/store"][..],
+        &["find", "/dev/null"],
+        &["find", "Cargo.toml"],
+        &["receive", "pcap:/nosuch"],
+        &["receive", "pcap:/"],
+        &["receive", "pcap:Cargo.toml"],
+        &["receive", "nosuch0"],
+        &["record", "nosuch0", "--to", "/proc/x"],
+        &["record", "null:", "--to", "/proc/x"],
+        &["record", "pcap:/nosuch", "--to", "/proc/x"],
+        &["generate", "nosuch0"],
+        &["generate", "pcap:/nosuch/x.pcapng", "--count", "1"],
+        &["generate", "pcap:/dev/full", "--count", "100k"],
+        &["generate", "memory:x"],
+        &["replay", "/nosuch", "--onto", "null:"],
+        &["replay", "/nosuch", "--onto", "nosuch0"],
+        &["doctor", "nosuch0"],
+        &["man", "/proc/x"],
+    ] {
+        let run = Run::of(arguments);
+        assert_ne!(run.code, Some(0), "{arguments:?}");
+        let message = run.stderr.trim();
+        assert!(!message.is_empty(), "{arguments:?}");
+        let mut parts: Vec<&str> = message.split(": ").flat_map(|it| it.split("; ")).collect();
+        parts.retain(|part| part.contains(' '));
+        let count = parts.len();
+        parts.sort_unstable();
+        parts.dedup();
+        assert_eq!(parts.len(), count, "{arguments:?}: {message}");
+        assert!(message.matches("(os error").count() <= 1, "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn one_is_said_in_the_singular() {
+    let (directory, path) = capture(1, &[]);
+    let port = format!("pcap:{path}");
+    let store = directory.path().join("store").display().to_string();
+    let bytes = std::fs::read(&path).unwrap();
+    let cut = write(directory.path(), "cut.pcapng", &[&bytes[..], &bytes[28..]].concat());
+    let mut said = String::new();
+    for arguments in [
+        &["generate", "null:", "--count", "1"][..],
+        &["receive", &port],
+        &["record", &port, "--to", &store],
+        &["find", &store],
+        &["find", &cut],
+        &["replay", &path, "--onto", "null:"],
+    ] {
+        let run = Run::of(arguments);
+        said.push_str(&String::from_utf8_lossy(&run.stdout));
+        said.push_str(&run.stderr);
+    }
+    assert!(said.contains("1 packet,") && said.contains("1 segment"), "{said}");
+    for noun in ["packets", "segments", "frames", "stalls", "interruptions", "bytes"] {
+        for wrong in [format!(" 1 {noun}"), format!("\n1 {noun}")] {
+            assert!(!said.contains(&wrong), "«{wrong}» in {said}");
+        }
+    }
+}
+
+#[test]
+fn a_port_has_one_name_in_a_run() {
+    let (directory, path) = capture(10, &[]);
+    let port = format!("pcap:{path}?drop=0.5&seed=3");
+    let store = directory.path().join("store").display().to_string();
+    let copy = format!("pcap:{}?drop=0.5", directory.path().join("copy.pcap").display());
+    for (field, name, arguments) in [
+        ("port", &copy, &["generate", &copy, "--count", "9"][..]),
+        ("port", &port, &["receive", &port]),
+        ("port", &port, &["record", &port, "--to", &store]),
+        ("onto", &copy, &["replay", &path, "--onto", &copy]),
+    ] {
+        let run = Run::of(&[arguments, &["--json"]].concat()).expect(0);
+        let text = String::from_utf8_lossy(&run.stdout).into_owned();
+        let start: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(start["kind"], "start");
+        assert_eq!(start[field].as_str(), Some(name.as_str()), "{start}");
+        assert_eq!(run.result()[field], start[field]);
+        let run = Run::of(arguments);
+        let text = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(text.starts_with(&format!("{name}: ")), "{text}");
+    }
+}
+
+#[test]
+fn nothing_received_is_said_in_words() {
+    let run = Run::of(&["receive", "null:"]).expect(0);
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(text.contains("no packet arrived in ") && !text.contains("in 0 ns"), "{text}");
+}
+
+#[test]
+fn rings_in_memory_are_refused() {
+    for arguments in [&["generate", "memory:x", "--count", "3"][..], &["receive", "memory:x"]] {
+        let run = Run::of(arguments).expect(2);
+        assert!(run.stderr.contains("within one program"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn every_verb_has_examples_and_a_synopsis_with_values() {
+    let verbs =
+        ["generate", "receive", "record", "find", "replay", "demo", "doctor", "completions", "man"];
+    let directory = tempfile::tempdir().unwrap();
+    Run::of(&["man", &directory.path().display().to_string()]).expect(0);
+    for verb in verbs {
+        let help = Run::of(&[verb, "--help"]).expect(0);
+        let text = String::from_utf8_lossy(&help.stdout).into_owned();
+        let (_, examples) = text.split_once("Examples:").unwrap();
+        assert!(examples.matches("linerate ").count() >= 2, "{verb}: {examples}");
+        let page = directory.path().join(format!("linerate-{verb}.1"));
+        let page = std::fs::read_to_string(page).unwrap().replace("\\-", "-");
+        let (_, synopsis) = page.split_once(".SH SYNOPSIS").unwrap();
+        let synopsis = synopsis.split(".SH").next().unwrap();
+        for name in ["--count", "--duration", "--to", "--host"] {
+            for (at, _) in synopsis.match_indices(&format!("{name} ")) {
+                let value = synopsis[at..].split_whitespace().nth(1).unwrap();
+                assert!(value.starts_with(char::is_uppercase), "{verb}: {synopsis}");
+            }
+            assert!(!synopsis.contains(&format!("{name}]")) || verb == "find", "{synopsis}");
+        }
+    }
+    let page = std::fs::read_to_string(directory.path().join("linerate-record.1")).unwrap();
+    assert!(page.replace("\\-", "-").contains("[--count COUNT]"), "{page}");
+}
+
+/// A reader that goes away ends the script, not with a panic.
+#[test]
+fn completions_survive_a_closed_pipe() {
+    let run = find_to(&["completions", "bash"], std::io::pipe().unwrap().1).expect(0);
+    assert_eq!(run.stderr, "");
+}

@@ -237,6 +237,37 @@ fn the_demo_says_who_receives() -> Outcome {
     Ok(())
 }
 
+/// One signal ends the demo with its ledger and 0; one that is killed leaves nothing that lasts.
+fn the_demo_ends_in_order() -> Outcome {
+    let place = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = command(&["demo", "--count", "1M", "--rate", "50kpps", "--json"]);
+        let mut child = command.env("TMPDIR", place.path()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        // A line of progress: frames are on their way.
+        while !said.contains("\"progress\"") {
+            assert!(stdout.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        Running { child, stdout }
+    };
+    let left = || std::fs::read_dir(place.path()).unwrap().count();
+    let killed = start();
+    killed.signal(Signal::KILL);
+    killed.finish();
+    assert_eq!(left(), 1);
+    let demo = start();
+    assert_eq!(left(), 1, "the next one removes what was left");
+    demo.signal(Signal::INT);
+    let result = demo.finish().expect(0).result();
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    let sent = number(&result, "generated_packets");
+    assert!(sent < 1_000_000 && sent == number(&result, "recorded_packets"), "{result}");
+    assert_eq!(left(), 0);
+    Ok(())
+}
+
 /// While traffic goes on, `receive --count` measures that many frames and names the others.
 fn received_is_what_was_counted_off() -> Outcome {
     let wire = Wire::new(&VethConfig::default());
@@ -302,8 +333,10 @@ fn main() -> ExitCode {
         received_is_what_was_counted_off,
         recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
+        the_demo_ends_in_order,
         doctor::merging_is_found,
         doctor::threads_are_found,
+        doctor::advice_about_merging_settles,
         doctor::ports_that_cannot_run_are_problems,
         doctor::directories_are_tried,
         doctor::documented_fields_are_there,

@@ -44,7 +44,7 @@ pub enum PortError {
     File {
         /// The port.
         port: String,
-        /// What the file format or the disk said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        /// What the file format or the disk said; part of the text, hence no `source()`.
+        r#source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -5,10 +5,15 @@
 
 use std::io;
 
+use crate::words::counted;
+
 /// Shorthand for results of this crate.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// A failed action on a capture or on a store of captures.
+///
+/// The text of each is whole: it says what the kernel said. Fields are written `r#source` so that
+/// they are no `source()`, which whoever prints a chain of causes would say again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -18,7 +23,7 @@ pub enum StoreError {
         /// The file.
         name: String,
         /// What the kernel said.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// Reading failed half way.
     #[error("reading {name} at byte {offset}: {source}")]
@@ -28,7 +33,7 @@ pub enum StoreError {
         /// Bytes that had been read before.
         offset: u64,
         /// What the kernel said.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// Writing failed. A reader that went away shows as [`io::ErrorKind::BrokenPipe`] in `source`.
     #[error("writing {what}: {source}")]
@@ -36,7 +41,7 @@ pub enum StoreError {
         /// What was being written.
         what: String,
         /// What the kernel said, its kind intact.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// The file has no bytes at all.
     #[error(
@@ -90,8 +95,8 @@ pub enum StoreError {
     },
     /// The file ends inside a record or block; every record before was delivered.
     #[error(
-        "{name} is cut short: the record at byte {offset} is incomplete; the {packets_before} \
-         packets before it are good"
+        "{name} is cut short: the record at byte {offset} is incomplete; the {} before it can be read",
+        counted(*packets_before, "packet")
     )]
     Truncated {
         /// The file or stream.
@@ -103,8 +108,8 @@ pub enum StoreError {
     },
     /// Bytes that no writer of this format means; every record before was delivered.
     #[error(
-        "{name} is corrupt at byte {offset}: {what}; the {packets_before} packets before it are \
-         good"
+        "{name} is corrupt at byte {offset}: {what}; the {} before it can be read",
+        counted(*packets_before, "packet")
     )]
     Corrupt {
         /// The file or stream.

@@ -282,7 +282,8 @@ impl TxQueue for FileTx {
         let now_ns = now_ns();
         let count = batch.len();
         for frame in batch.frames() {
-            self.write(frame, now_ns).map_err(|failure| file_error(self.name.clone(), failure))?;
+            self.write(frame, now_ns)
+                .map_err(|failure| file_error(format!("pcap:{}", self.name), failure))?;
             self.sent.accepted_packets += 1;
             self.sent.accepted_bytes += frame.data.len() as u64;
         }
@@ -299,7 +300,7 @@ impl TxQueue for FileTx {
             Writer::Pcap(writer) => writer.flush(),
             Writer::Pcapng(writer) => writer.flush(),
         }
-        .map_err(|failure| file_error(self.name.clone(), failure))?;
+        .map_err(|failure| file_error(format!("pcap:{}", self.name), failure))?;
         Ok(true)
     }
 

@@ -22,6 +22,7 @@ pub mod selection;
 pub mod time_index;
 pub mod trailer;
 mod warning;
+pub mod words;
 
 pub use capture::{CaptureFormat, CaptureReader};
 pub use error::{Result, StoreError};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::words::counted;
+
 /// What is odd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -42,17 +44,20 @@ impl fmt::Display for Warning {
             ),
             WarningKind::ZeroTail => write!(
                 f,
-                "{count} zero bytes after the last packet, from byte {offset} on, were ignored \
-                 (a preallocated file that was not closed)"
+                "ignored {} after the last packet, from byte {offset} on (a preallocated file that \
+                 was not closed)",
+                counted(*count, "zero byte")
             ),
             WarningKind::TimeFraction => write!(
                 f,
-                "{count} times have a fraction of one second or more, the first at byte {offset}"
+                "{} with a fraction of one second or more, the first at byte {offset}",
+                counted(*count, "time")
             ),
             WarningKind::MalformedOptions => write!(
                 f,
-                "{count} blocks have options that do not fit in them, the first at byte {offset}; \
-                 what follows in those blocks was ignored"
+                "{} with options that do not fit, the first at byte {offset}; what follows them in \
+                 the block was ignored",
+                counted(*count, "block")
             ),
         }
     }

@@ -16,6 +16,8 @@ pub enum Kind {
     Down,
     /// The disk, the file system or a quota is full.
     NoSpace,
+    /// The file system is mounted read-only.
+    ReadOnly,
     /// This kernel, driver or file system cannot do it.
     Unsupported,
     /// Somebody else holds it.
@@ -85,16 +87,15 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
-}
+/// Without `source()`: the text says what the kernel said, and whoever prints a chain of causes would
+/// say it again.
+impl std::error::Error for Error {}
 
 fn kind_of(source: &io::Error) -> Kind {
     match source.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Kind::NotFound,
-        Some(libc::EPERM | libc::EACCES | libc::EROFS) => Kind::Permission,
+        Some(libc::EPERM | libc::EACCES) => Kind::Permission,
+        Some(libc::EROFS) => Kind::ReadOnly,
         Some(libc::ENETDOWN) => Kind::Down,
         Some(libc::ENOSPC | libc::EDQUOT) => Kind::NoSpace,
         Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) => {

@@ -37,6 +37,7 @@ use crate::exit::Exit;
 use crate::job::{self, Watch};
 use crate::network::{Network, RECEIVER, SENDER};
 use crate::output::{self, Output};
+use crate::scratch::Scratch;
 use crate::signals::Signals;
 use crate::units;
 
@@ -51,6 +52,14 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Options of `demo`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+The network is two namespaces of this process: nothing of the machine's is touched. What is recorded
+goes to a directory for temporary files and is removed at the end.
+
+Examples:
+  linerate demo
+  linerate demo --count 100k --rate max
+  linerate demo --to /data/demo --json")]
 pub struct DemoArgs {
     /// Frames to generate
     #[arg(long, default_value = "1M", value_parser = units::count)]
@@ -86,6 +95,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
     demo.record(args, &mut story)?;
     if !signals.seen() {
         demo.find(args, &mut story)?;
+    }
+    if !signals.seen() {
         demo.replay(&mut story)?;
     }
     Ok(demo.conclude(&story, signals.seen()))
@@ -94,18 +105,16 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
 /// Where the recording lies, and whether it goes away with the program.
 struct Directory {
     path: PathBuf,
-    temporary: bool,
+    scratch: Option<Scratch>,
 }
 
 impl Directory {
     fn of(args: &DemoArgs) -> anyhow::Result<Self> {
         if let Some(path) = &args.to {
-            return Ok(Self { path: path.clone(), temporary: false });
+            return Ok(Self { path: path.clone(), scratch: None });
         }
-        let path = std::env::temp_dir().join(format!("linerate-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .with_context(|| format!("making the directory {}", path.display()))?;
-        Ok(Self { path, temporary: true })
+        let scratch = Scratch::make(&std::env::temp_dir())?;
+        Ok(Self { path: scratch.path().to_owned(), scratch: Some(scratch) })
     }
 
     fn found(&self) -> PathBuf {
@@ -114,15 +123,6 @@ impl Directory {
 
     fn store(&self) -> PathBuf {
         self.path.join("store")
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if self.temporary {
-            // It lies in the directory for temporary files: what cannot be removed now is later.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
     }
 }
 
@@ -189,9 +189,9 @@ impl Demo {
         let config = RecorderConfig::new(self.directory.store(), interface);
         let (recorder, _) = Recorder::open(config)?;
         self.output.say(&format!(
-            "generate {} frames of {} bytes at {} in {FLOWS} flows, record them: {}",
-            units::grouped(args.count),
-            args.size,
+            "generate {} of {} at {} in {FLOWS} flows, record them: {}",
+            units::counted(args.count, "frame"),
+            units::counted(args.size.into(), "byte"),
             units::rate_in_words(args.rate),
             recorder.engine()
         ));
@@ -225,9 +225,9 @@ impl Demo {
         crate::commands::find::copy(&mut find, file)?;
         story.found_packets = find.report().packets_found;
         self.output.say(&format!(
-            "find --host {host} --port 9: {} of {} packets in {}",
+            "find --host {host} --port 9: {} of {} in {}",
             units::grouped(story.found_packets),
-            units::grouped(story.recorded_packets),
+            units::counted(story.recorded_packets, "packet"),
             units::ns_in_words(begun.elapsed().as_nanos() as u64)
         ));
         // Every frame was sent and recorded in turn: the flow's share is known to the packet.
@@ -330,7 +330,7 @@ impl Demo {
 
     fn conclude(&self, story: &Story, interrupted: bool) -> Exit {
         let clock = story.clock.unwrap_or_else(|| self.clock.report());
-        let kept = (!self.directory.temporary).then_some(&self.directory.path);
+        let kept = self.directory.scratch.is_none().then_some(&self.directory.path);
         self.output.object(
             "result",
             json!({
@@ -363,7 +363,7 @@ impl Demo {
         if let Some(path) = kept {
             self.output.say(&format!("the recording is in {}", Path::new(path).display()));
         }
-        let whole = !interrupted && story.received_packets == story.replayed_packets;
+        let whole = story.received_packets == story.replayed_packets;
         if story.ledger.is_balanced() && whole { Exit::Success } else { Exit::Failure }
     }
 }

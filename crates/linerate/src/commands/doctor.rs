@@ -14,6 +14,7 @@ use crate::doctor::{self, Area, Finding, Severity};
 use crate::exit::{Exit, Usage};
 use crate::output::{self, Output};
 use crate::run_args;
+use crate::units::counted;
 
 /// Options of `doctor`.
 #[derive(Debug, Clone, Args)]
@@ -149,8 +150,8 @@ impl Report {
             .iter()
             .rev()
             .map(|severity| match (self.count(*severity), severity.name()) {
-                (count, name @ "ok") | (count @ 1, name) => format!("{count} {name}"),
-                (count, name) => format!("{count} {name}s"),
+                (count, name @ "ok") => format!("{count} {name}"),
+                (count, name) => counted(count as u64, name),
             })
             .collect();
         self.output.say(&words.join(", "));
@@ -159,6 +160,9 @@ impl Report {
     /// The code of the first problem is that of the run which would meet it.
     fn exit(&self) -> Exit {
         let problem = self.findings.iter().find(|it| it.severity == Severity::Problem);
+        if problem.is_some_and(|problem| problem.facts["right_missing"] == true) {
+            return Exit::Permission;
+        }
         match problem.map(|problem| problem.area) {
             None => Exit::Success,
             Some(Area::Rights) => Exit::Permission,

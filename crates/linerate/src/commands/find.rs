@@ -28,15 +28,13 @@ are half-open: --from is included, --to is not.
 
 Examples:
   linerate find store --host 10.0.0.1 --port 53 --proto udp --write flow.pcapng
-  linerate find store --from 2026-12-01T10:00:00Z --to 2026-12-01T10:05:00Z --write - | wireshark -k -i -
+  linerate find store --from -5m --write - | wireshark -k -i -
+  linerate find store --from 2026-12-01T10:00:00Z --to 2026-12-01T10:05:00Z
   linerate find trace.pcap --net 2001:db8::/32 --count")]
 pub struct FindArgs {
     /// Stores (directories) and capture files
     #[arg(required = true, value_name = "STORE")]
     pub stores: Vec<PathBuf>,
-    /// What packets must have
-    #[command(flatten)]
-    pub selection: SelectionArgs,
     /// Write the packets to this pcapng file, - for standard output
     #[arg(long, value_name = "FILE|-")]
     pub write: Option<String>,
@@ -46,6 +44,9 @@ pub struct FindArgs {
     /// Print JSON, one object a line, the last with "kind":"result"
     #[arg(long)]
     pub json: bool,
+    /// What packets must have
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 }
 
 /// Conditions on packets.
@@ -253,9 +254,9 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
         return;
     }
     eprintln!(
-        "{} of {} packets found; {}",
+        "{} of {} found; {}",
         units::grouped(report.packets_found),
-        units::grouped(report.packets_examined),
+        units::counted(report.packets_examined, "packet"),
         completeness(report, error)
     );
 }
@@ -266,10 +267,10 @@ fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
     let missing = &report.completeness;
     if !missing.is_complete() {
         parts.push(format!(
-            "{} packets lost while recording, {} unreadable, {} interruptions in this window",
-            units::grouped(missing.lost_packets.iter().sum()),
+            "{} lost while recording, {} unreadable, {} in this window",
+            units::counted(missing.lost_packets.iter().sum(), "packet"),
             units::grouped(missing.unreadable_packets),
-            units::grouped(missing.interruptions)
+            units::counted(missing.interruptions, "interruption")
         ));
     }
     if !report.problems.is_empty() {

@@ -245,14 +245,14 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         "start",
         json!({
             "verb": "generate",
-            "port": description.spec,
+            "port": args.port.to_string(),
             "mechanism": description.mechanism,
             "rate": units::rate_in_words(args.rate),
             "workers": args.workers,
             "seed": args.seed,
         }),
     );
-    output.say(&format!("{}: {}", description.spec, description.mechanism));
+    output.say(&format!("{}: {}", args.port, description.mechanism));
     output.say(&format!("rate: {}", units::rate_in_words(args.rate)));
     let workers = sender.workers(senders)?;
     let watch = Watch {
@@ -265,7 +265,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     };
     let finished = job::run(workers, &clock, &watch)?;
     let sent = Sent::of(finished);
-    job::tell_events(&output, &description.spec, &sent.events);
+    job::tell_events(&output, &args.port.to_string(), &sent.events);
     let ledger = Ledger { accounts: vec![sent.account(&args.port.to_string(), args.count)] };
     report(&output, args, &sent, &ledger, signals.seen());
     if let Some(error) = sent.error {
@@ -274,10 +274,10 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
 }
 
-/// A file or a ring has one writer: a second one would overwrite the first one's frames.
+/// A file has one writer: a second one would overwrite the first one's frames.
 fn check_workers(args: &GenerateArgs) -> Result<(), Usage> {
     match args.port.kind {
-        PortKind::Pcap | PortKind::Memory if args.workers > 1 => Err(Usage(format!(
+        PortKind::Pcap if args.workers > 1 => Err(Usage(format!(
             "--workers {}: {} has one writer; use --workers 1, or an interface",
             args.workers, args.port
         ))),
@@ -376,8 +376,8 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
         }),
     );
     output.say(&format!(
-        "{} packets in {} ({}pps, {}bit/s without FCS)",
-        units::grouped(sent.port.accepted_packets),
+        "{} in {} ({}pps, {}bit/s without FCS)",
+        units::counted(sent.port.accepted_packets, "packet"),
         units::ns_in_words(sent.elapsed_ns),
         units::scaled(pps),
         units::scaled(bps)
@@ -403,10 +403,10 @@ pub fn pacing(report: &PacingReport) -> Value {
 pub fn say_pacing(output: &Output, report: &PacingReport) {
     if report.stalls > 0 {
         output.say(&format!(
-            "schedule: {} stalls of up to {}; {} packets left late, in bursts; slipped by {}",
-            units::grouped(report.stalls),
+            "schedule: {} of up to {}; {} left late, in bursts; slipped by {}",
+            units::counted(report.stalls, "stall"),
             units::ns_in_words(report.stall_ns_max),
-            units::grouped(report.late_packets),
+            units::counted(report.late_packets, "packet"),
             units::ns_in_words(report.slipped_ns)
         ));
     }

@@ -30,6 +30,7 @@ arrival time less the time in the stamp: between two machines it is only as good
 
 Examples:
   linerate receive eth0 --duration 10s
+  linerate receive eth0 --count 1M --ring 256MiB
   linerate receive pcap:trace.pcapng --json")]
 pub struct ReceiveArgs {
     /// Where frames come from
@@ -86,12 +87,12 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         "start",
         json!({
             "verb": "receive",
-            "port": description.spec,
+            "port": args.port.to_string(),
             "mechanism": description.mechanism,
             "plan": plan.to_string(),
         }),
     );
-    output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
+    output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
     let worker = Worker {
         rx,
         stage: Meter::default(),
@@ -109,7 +110,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     };
     let mut finished = job::run(vec![worker], &clock, &watch)?;
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
-    job::tell_events(&output, &description.spec, &worker.events);
+    job::tell_events(&output, &args.port.to_string(), &worker.events);
     let counters = worker.rx.counters()?;
     let ledger = Ledger { accounts: vec![Account::of_receiver(&args.port.to_string(), &counters)] };
     let report = worker.stage.report();
@@ -127,7 +128,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     merge(&mut fields, measured(&report));
     streams(&output, &report);
     output.object("result", fields);
-    say(&output, &report);
+    say(&output, &report, worker.elapsed_ns);
     output.clock(&worker.clock);
     output.ledger(&ledger);
     if let Some(error) = worker.error {
@@ -208,18 +209,29 @@ fn streams(output: &Output, report: &MeterReport) {
 }
 
 /// What a meter saw, for people.
-pub fn say(output: &Output, report: &MeterReport) {
+pub fn say(output: &Output, report: &MeterReport, elapsed_ns: u64) {
+    if report.packets == 0 {
+        output.say(&format!("no packet arrived in {}", units::ns_in_words(elapsed_ns)));
+        return;
+    }
     let totals = report.totals();
     let span_ns = report.last_time_ns.saturating_sub(report.first_time_ns);
-    let seconds = (span_ns as f64 / 1e9).max(1e-9);
-    output.say(&format!(
-        "{} packets, {} bytes in {} ({}pps, {}bit/s without FCS)",
-        units::grouped(report.packets),
-        units::grouped(report.bytes),
-        units::ns_in_words(span_ns),
-        units::scaled(report.packets as f64 / seconds),
-        units::scaled(report.bytes as f64 * 8.0 / seconds)
-    ));
+    let mut text = format!(
+        "{}, {}",
+        units::counted(report.packets, "packet"),
+        units::counted(report.bytes, "byte")
+    );
+    // A single moment has no rate.
+    if span_ns > 0 {
+        let seconds = span_ns as f64 / 1e9;
+        text.push_str(&format!(
+            " in {} ({}pps, {}bit/s without FCS)",
+            units::ns_in_words(span_ns),
+            units::scaled(report.packets as f64 / seconds),
+            units::scaled(report.bytes as f64 * 8.0 / seconds)
+        ));
+    }
+    output.say(&text);
     if report.stamped_packets > 0 {
         output.say(&format!(
             "{} stamped: {} lost, {} reordered (by {} at most), {} duplicate",

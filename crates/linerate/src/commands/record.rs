@@ -33,7 +33,8 @@ loss is counted as storage, and writing goes on when there is room again.
 
 Examples:
   linerate record eth0 --to /data/capture
-  linerate record eth0 --to store --duration 10s --json")]
+  linerate record eth0 --to store --duration 10s --json
+  linerate record eth0 --to store --count 1M --snap 128")]
 pub struct RecordArgs {
     /// Where frames come from
     #[arg(value_parser = run_args::port)]
@@ -76,7 +77,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
         "start",
         json!({
             "verb": "record",
-            "port": description.spec,
+            "port": args.port.to_string(),
             "mechanism": description.mechanism,
             "to": args.to,
             "writer": recorder.engine(),
@@ -84,7 +85,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
             "recovered": recovery(&recovered),
         }),
     );
-    output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
+    output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
     output.say(&format!("to {}: {}", args.to.display(), recorder.engine()));
     say_recovery(&output, &recovered);
     let worker = Worker {
@@ -104,7 +105,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     };
     let mut finished = job::run(vec![worker], &clock, &watch)?;
     let Some(worker) = finished.pop() else { return Ok(Exit::Failure) };
-    job::tell_events(&output, &description.spec, &worker.events);
+    job::tell_events(&output, &args.port.to_string(), &worker.events);
     conclude(&output, args, worker, signals.seen())
 }
 
@@ -152,11 +153,11 @@ fn conclude<R: RxQueue>(
         }),
     );
     output.say(&format!(
-        "{} packets, {} bytes recorded in {} to {} segments",
-        units::grouped(stored.packets),
-        units::grouped(stored.bytes),
+        "{}, {} recorded in {} to {}",
+        units::counted(stored.packets, "packet"),
+        units::counted(stored.bytes, "byte"),
         units::ns_in_words(worker.elapsed_ns),
-        files.len()
+        units::counted(files.len() as u64, "segment")
     ));
     output.clock(&worker.clock);
     output.ledger(&ledger);
@@ -235,11 +236,10 @@ fn say_recovery(output: &Output, report: &RecoveryReport) {
         return;
     }
     output.note(&format!(
-        "recovered {} unfinished segments of an earlier recording: {} packets kept, {} packets \
-         known to be lost, {} bytes cut",
-        report.segments.len(),
-        units::grouped(report.packets_kept()),
-        units::grouped(report.packets_lost()),
-        units::grouped(report.bytes_lost())
+        "recovered {} of an earlier recording: {} kept, {} known to be lost, {} cut",
+        units::counted(report.segments.len() as u64, "unfinished segment"),
+        units::counted(report.packets_kept(), "packet"),
+        units::counted(report.packets_lost(), "packet"),
+        units::counted(report.bytes_lost(), "byte")
     ));
 }

@@ -93,13 +93,13 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         "start",
         json!({
             "verb": "replay",
-            "onto": description.spec,
+            "onto": args.onto.to_string(),
             "mechanism": description.mechanism,
             "pace": pace_in_words(pace),
             "plan": plan.to_string(),
         }),
     );
-    output.say(&format!("{}: {}; {plan}", description.spec, description.mechanism));
+    output.say(&format!("{}: {}; {plan}", args.onto, description.mechanism));
     output.say(&format!("pace: {}", pace_in_words(pace)));
     let worker = Worker {
         rx: Paced::new(RecordRx::new(find), pace, clock.clone()).up_to(args.count),
@@ -118,7 +118,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     };
     let mut finished = job::run(vec![worker], &clock, &watch)?;
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
-    job::tell_events(&output, &description.spec, &worker.events);
+    job::tell_events(&output, &args.onto.to_string(), &worker.events);
     let paced = worker.rx.report();
     let found = worker.rx.inner().source().report().clone();
     let time = worker.rx.clock().report().or_worse(worker.clock);
@@ -218,8 +218,8 @@ fn error_share(report: &PaceReport) -> Option<f64> {
 
 fn say(output: &Output, packets: u64, elapsed_ns: u64, report: &PaceReport) {
     output.say(&format!(
-        "{} packets in {}",
-        units::grouped(packets),
+        "{} in {}",
+        units::counted(packets, "packet"),
         units::ns_in_words(elapsed_ns)
     ));
     if let Some(share) = error_share(report) {
@@ -242,8 +242,8 @@ fn say(output: &Output, packets: u64, elapsed_ns: u64, report: &PaceReport) {
     }
     if report.backward_packets > 0 {
         output.say(&format!(
-            "{} packets were recorded with a time before that of the packet ahead; sent at once",
-            units::grouped(report.backward_packets)
+            "recorded with a time before that of the packet ahead, and sent at once: {}",
+            units::counted(report.backward_packets, "packet")
         ));
     }
     say_pacing(output, &report.pacing);

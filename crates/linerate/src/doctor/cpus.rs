@@ -4,6 +4,7 @@ use serde_json::json;
 use sys::cpu::{Ticks, Topology};
 
 use super::{Area, Finding, Severity};
+use crate::units::counted;
 
 /// Part of the time of all CPUs that may be stolen without a word.
 const STOLEN_SHARE_MAX: f64 = 0.01;
@@ -20,9 +21,9 @@ fn count(topology: &Topology) -> Finding {
     let allowed: Vec<usize> = topology.allowed_cpus().collect();
     let online = topology.cpus().len();
     let seen = format!(
-        "{online} online in {} packages and {} nodes; {} allowed: {allowed:?}",
-        topology.packages(),
-        topology.nodes().len(),
+        "{online} online in {} and {}; {} allowed: {allowed:?}",
+        counted(topology.packages() as u64, "package"),
+        counted(topology.nodes().len() as u64, "node"),
         allowed.len()
     );
     let why = "a sender and a receiver, or a receiver and the disk, need a CPU each";
@@ -52,7 +53,7 @@ fn siblings(topology: &Topology) -> Finding {
     if cpus == cores {
         return finding("each CPU is a core of its own".into());
     }
-    finding(format!("{cpus} CPUs are threads of {cores} cores"))
+    finding(format!("{cpus} CPUs are threads of {}", counted(cores as u64, "core")))
         .is(Severity::Note, "put workers on CPUs that are no siblings (--cpu); these are listed in")
         .command("grep . /sys/devices/system/cpu/cpu*/topology/thread_siblings_list")
 }

@@ -59,7 +59,10 @@ fn unusable(error: &sys::Error) -> Finding {
         _ => "choose another directory",
     };
     Finding::new(Area::Storage, "writable", error.to_string(), why)
-        .facts(json!({ "writable": false }))
+        .facts(json!({
+            "writable": false,
+            "right_missing": error.kind() == sys::Kind::Permission,
+        }))
         .is(Severity::Problem, remedy)
 }
 

@@ -75,6 +75,27 @@ pub fn threads_are_found() -> Outcome {
     Ok(())
 }
 
+/// What is advised about GRO and NAPI settles: who follows it is not told to go back.
+pub fn advice_about_merging_settles() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let look = || Wire::run(&wire.there, &["doctor", "there", "--json"]);
+    let run = look().expect(0);
+    assert_eq!(finding(&run, "there", "receive merging")["severity"], "ok");
+    let napi = finding(&run, "there", "napi");
+    assert_eq!((&napi["facts"]["napi"], &napi["severity"]), (&false.into(), &"note".into()));
+    if let Some(remedy) = napi["remedy"].as_str() {
+        assert!(remedy.contains("if no TCP is recorded"), "{remedy}");
+    }
+    // Down there is no NAPI though GRO is on: nobody is told to switch on what is on.
+    let ethtool = Ethtool::open(&wire.there, "there").unwrap();
+    ethtool.set_offloads(&Offloads { gro: true, ..Offloads::NONE }).unwrap();
+    Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
+    let napi = finding(&look().expect(4), "there", "napi");
+    assert_eq!(napi["facts"]["napi"], false, "{napi}");
+    assert!(napi["command"].is_null() && napi["remedy"].is_null(), "{napi}");
+    Ok(())
+}
+
 /// A port that is down is a problem if it was named; one that does not exist is the usual error.
 pub fn ports_that_cannot_run_are_problems() -> Outcome {
     let wire = Wire::new(&VethConfig::default());

@@ -10,19 +10,18 @@ use crate::segment;
 /// Makes the directory if need be and takes the lock of `stream` in it, which lasts as long as the
 /// file returned stays open.
 pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
-    let broken = |reason: String| StoreError::Directory {
-        directory: directory.display().to_string(),
-        reason,
+    let failed = |action: &str, error: std::io::Error| {
+        sys::Error::new(format!("recording to {}: {action}", directory.display()), error)
     };
     fs::create_dir_all(directory).map_err(|error| {
-        broken(format!("making the directory: {error}; choose a path that can be made"))
+        failed("making the directory", error).remedy("choose a path that can be made")
     })?;
     match try_lock(directory, stream) {
         Ok(Some(lock)) => Ok(lock),
         Ok(None) => Err(StoreError::Locked { directory: directory.display().to_string(), stream }),
-        Err(error) => Err(broken(format!(
-            "making the lock file in it: {error}; give this user the right to write there"
-        ))),
+        Err(error) => Err(failed("making the lock file in it", error)
+            .remedy("give this user the right to write there, or choose another directory")
+            .into()),
     }
 }
 

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
+use crate::words::counted;
+
 /// Events kept for a caller that does not ask for them.
 const EVENTS_MAX: usize = 1000;
 
@@ -61,7 +63,7 @@ impl fmt::Display for RecorderEvent {
                 write!(f, "the disk is nearly full: the next segment has {segment_bytes} bytes")
             }
             Self::SegmentSealed { path, packets } => {
-                write!(f, "sealed {} with {packets} packets", path.display())
+                write!(f, "sealed {} with {}", path.display(), counted(*packets, "packet"))
             }
             Self::SealFailed { path, reason } => write!(
                 f,

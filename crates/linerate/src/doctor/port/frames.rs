@@ -35,7 +35,9 @@ fn receive_merging(port: &Port<'_>, on: &[&str]) -> Finding {
     }
     let mut remedy = "switch it off while you record TCP".to_owned();
     if port.is_veth() {
-        remedy.push_str("; a veth then has no NAPI, and no thread for it");
+        remedy.push_str(
+            "; a veth then has no NAPI and no thread. For UDP, as linerate sends, leave it on",
+        );
     }
     finding(format!("{} on", on.join(" and "))).is(Severity::Warning, remedy).command(format!(
         "sudo ethtool -K {} {}",

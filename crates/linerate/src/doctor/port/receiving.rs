@@ -1,6 +1,7 @@
 //! Which CPU receives: NAPI and receive steering.
 
 use serde_json::json;
+use sys::ethtool::Ethtool;
 use sys::link::Links;
 use sys::namespace::Namespace;
 use sys::napi;
@@ -77,7 +78,8 @@ fn facts(name: &str, napi: Napi) -> serde_json::Value {
     })
 }
 
-/// For either end of a veth: with a second CPU, a thread is what helps.
+/// For either end of a veth: with a second CPU, a thread is what helps. One without NAPI is no fault:
+/// NAPI takes GRO, which spoils recordings of TCP, so that it is for the user to choose.
 fn on_veth(port: &Port<'_>, check: &'static str, name: &str, napi: Napi, why: &str) -> Finding {
     let finding = port.finding(check, napi.in_words(), why).facts(facts(name, napi));
     let thread = format!("echo 1 | sudo tee /sys/class/net/{name}/threaded");
@@ -87,10 +89,22 @@ fn on_veth(port: &Port<'_>, check: &'static str, name: &str, napi: Napi, why: &s
         Napi::SoftInterrupt => finding
             .is(Severity::Warning, "let a kernel thread receive, which another CPU can run")
             .command(thread),
+        // It has GRO and no NAPI all the same: while it is down. What to do stands under `link`.
+        Napi::Absent if has_gro(port, name) => finding.noted(),
         Napi::Absent => finding
-            .is(Severity::Warning, "give it NAPI by GRO, which leaves UDP alone, and a thread")
+            .is(
+                Severity::Note,
+                "if no TCP is recorded there: give it NAPI by GRO, which leaves UDP alone, and a \
+                 thread",
+            )
             .command(format!("sudo ethtool -K {name} gro on && {thread}")),
     }
+}
+
+fn has_gro(port: &Port<'_>, name: &str) -> bool {
+    Ethtool::open(port.namespace, name)
+        .and_then(|ethtool| ethtool.offloads())
+        .is_ok_and(|offloads| offloads.gro)
 }
 
 /// Who receives what is sent from here, as far as it can be seen.
