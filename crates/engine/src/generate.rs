@@ -1,5 +1,6 @@
 //! The generator: frames of a template at a rate, as a source that a worker receives from.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use port::null::FRAME_BYTES_MAX;
@@ -7,7 +8,11 @@ use port::{BATCH_FRAMES, Batch, Losses, PortDescription, Reason, RxCounters, RxQ
 use sys::clock::Clock;
 use wire::template::Template;
 
-use crate::pacer::{Due, Pacer, PacingReport, Rate};
+use crate::pacer::{Due, Pacer, PacingReport, Rate, STALL_NS};
+
+/// Generators that share a schedule begin it this long after the first of them is ready: their
+/// threads need a moment.
+const START_AHEAD_NS: u64 = 2_000_000;
 
 /// When a generator is done. Without any limit it runs until it is stopped.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,10 +43,14 @@ pub struct Generator {
     pacer: Pacer,
     clock: Clock,
     limit: Limit,
+    /// When all that share the schedule begin; set by the first that is ready.
+    shared_start: Option<Arc<OnceLock<u64>>>,
     start_ns: u64,
     wake_ns: u64,
     stopped: bool,
     expired: bool,
+    /// Frames that were due when it was stopped.
+    missed_packets: u64,
     made_packets: u64,
     made_bytes: u64,
 }
@@ -54,13 +63,25 @@ impl Generator {
             pacer: Pacer::new(rate),
             clock,
             limit,
+            shared_start: None,
             start_ns: 0,
             wake_ns: 0,
             stopped: false,
             expired: false,
+            missed_packets: 0,
             made_packets: 0,
             made_bytes: 0,
         }
+    }
+
+    /// Takes every `shares`-th frame of the schedule, from frame `number` on; `start` is common to all
+    /// that share it.
+    #[must_use]
+    pub fn share(mut self, number: u64, shares: u64, start: &Arc<OnceLock<u64>>) -> Self {
+        self.template.seek(number, shares);
+        self.pacer = self.pacer.share(number, shares, self.template.frame_bytes_max());
+        self.shared_start = (shares > 1).then(|| Arc::clone(start));
+        self
     }
 
     /// Intentions and what came in their way.
@@ -72,7 +93,10 @@ impl Generator {
                 let reason = if self.expired { Reason::Late } else { Reason::Interrupted };
                 unsent.add(reason, rest);
             }
-            None => unsent.add(Reason::Late, self.pacer.slipped_packets()),
+            None => {
+                let slipped = self.pacer.slipped_packets(self.frame_bytes());
+                unsent.add(Reason::Late, self.missed_packets.max(slipped));
+            }
         }
         GeneratorReport {
             made_packets: self.made_packets,
@@ -85,6 +109,23 @@ impl Generator {
     /// The clock that schedules and stamps, for its report.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.limit.duration_ns.map_or(u64::MAX, |ns| self.start_ns.saturating_add(ns))
+    }
+
+    /// Nothing is made any more. What was due and is more than a moment late is missed.
+    fn end(&mut self, now_ns: u64) {
+        if std::mem::replace(&mut self.stopped, true) {
+            return;
+        }
+        let end_ns = self.end_ns();
+        self.expired = now_ns >= end_ns;
+        if self.expired || self.pacer.delay_ns(now_ns) > STALL_NS {
+            let last_ns = now_ns.min(end_ns - 1);
+            self.missed_packets = self.pacer.missed_packets(last_ns, self.frame_bytes());
+        }
     }
 
     fn left(&self) -> u64 {
@@ -112,7 +153,12 @@ impl Generator {
 
 impl RxQueue for Generator {
     fn start(&mut self) -> port::Result<()> {
-        self.start_ns = self.clock.now_ns();
+        let now_ns = self.clock.now_ns();
+        self.start_ns = match &self.shared_start {
+            Some(start) => *start.get_or_init(|| now_ns + START_AHEAD_NS),
+            None => now_ns,
+        };
+        self.pacer.start_at(self.start_ns);
         Ok(())
     }
 
@@ -122,16 +168,24 @@ impl RxQueue for Generator {
             return Ok(0);
         }
         let now_ns = self.clock.kept_ns();
-        if self.limit.duration_ns.is_some_and(|duration_ns| now_ns >= self.start_ns + duration_ns) {
-            self.expired = true;
-            self.stopped = true;
+        let last_ns = self.end_ns() - 1;
+        let is_over = now_ns > last_ns;
+        // What was due within the time still goes if it is a moment late only: then as many frames
+        // as rate and time ask for are sent.
+        let is_behind = self.pacer.is_unlimited() || self.pacer.delay_ns(now_ns) > STALL_NS;
+        if is_over && is_behind {
+            self.end(now_ns);
             return Ok(0);
         }
         let limit = self.left().min(BATCH_FRAMES as u64) as usize;
-        match self.pacer.due(now_ns, limit, self.frame_bytes()) {
+        match self.pacer.due(now_ns.min(last_ns), limit, self.frame_bytes()) {
             Due::Now(count) => {
                 self.make(batch, count);
                 Ok(count)
+            }
+            Due::At(_) if is_over => {
+                self.end(now_ns);
+                Ok(0)
             }
             Due::At(wake_ns) => {
                 self.wake_ns = wake_ns;
@@ -142,14 +196,18 @@ impl RxQueue for Generator {
 
     fn wait(&mut self, timeout: Duration) -> port::Result<()> {
         let latest_ns = self.clock.now_ns() + timeout.as_nanos() as u64;
-        let end_ns = self.limit.duration_ns.map_or(u64::MAX, |ns| self.start_ns + ns);
-        self.clock.sleep_until(self.wake_ns.min(latest_ns).min(end_ns));
+        self.clock.sleep_until(self.wake_ns.min(latest_ns).min(self.end_ns()));
         Ok(())
     }
 
     fn stop(&mut self) -> port::Result<()> {
-        self.stopped = true;
+        let now_ns = self.clock.now_ns();
+        self.end(now_ns);
         Ok(())
+    }
+
+    fn is_expired(&mut self) -> bool {
+        self.limit.duration_ns.is_some() && self.clock.now_ns() >= self.end_ns()
     }
 
     fn is_finished(&mut self) -> port::Result<bool> {
@@ -173,5 +231,87 @@ impl RxQueue for Generator {
             link_type: 1,
             speed_bps: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::template::TemplateSpec;
+
+    fn generator(rate: Rate, limit: Limit) -> Generator {
+        let template = TemplateSpec::default().compile(1).unwrap();
+        Generator::new(template, rate, limit, Clock::new().unwrap())
+    }
+
+    /// Runs to the end, as a worker with a port that takes everything does.
+    fn run(generator: &mut Generator) {
+        let mut batch = Batch::default();
+        while generator.receive(&mut batch).unwrap() > 0 || !generator.is_finished().unwrap() {
+            generator.wait(Duration::from_millis(10)).unwrap();
+        }
+    }
+
+    fn limit(packets: Option<u64>, ms: u64) -> Limit {
+        Limit { packets, duration_ns: Some(ms * 1_000_000) }
+    }
+
+    #[test]
+    fn rate_and_time_give_the_number_of_frames_meant() {
+        for (pps, ms, expected) in [(1_000.0, 50, 50), (20_000.0, 50, 1_000), (30.0, 50, 2)] {
+            let mut generator = generator(Rate::Packets(pps), limit(None, ms));
+            generator.start().unwrap();
+            run(&mut generator);
+            let report = generator.report();
+            let late = report.unsent.get(Reason::Late);
+            assert_eq!(report.made_packets + late, expected, "{pps}: {report:?}");
+            assert_eq!(report.unsent.total(), late);
+        }
+    }
+
+    #[test]
+    fn frames_owed_when_the_time_is_over_are_late() {
+        for packets in [None, Some(100)] {
+            let mut generator = generator(Rate::Packets(1_000.0), limit(packets, 20));
+            generator.start().unwrap();
+            // A port that takes nothing: nobody asks for frames until the time is long over.
+            std::thread::sleep(Duration::from_millis(40));
+            assert!(generator.is_expired());
+            generator.stop().unwrap();
+            let report = generator.report();
+            let expected = packets.unwrap_or(20);
+            assert_eq!(report.unsent.get(Reason::Late), expected, "{report:?}");
+            assert_eq!((report.made_packets, report.unsent.total()), (0, expected));
+        }
+    }
+
+    #[test]
+    fn a_stop_before_the_time_is_over_interrupts() {
+        let mut generator = generator(Rate::Packets(1.0), limit(Some(100), 60_000));
+        generator.start().unwrap();
+        generator.stop().unwrap();
+        let report = generator.report();
+        assert_eq!(report.unsent.get(Reason::Interrupted), 100, "{report:?}");
+    }
+
+    #[test]
+    fn shares_begin_together_and_add_up() {
+        let start = Arc::new(OnceLock::new());
+        let mut generators: Vec<_> = (0..3)
+            .map(|number| {
+                generator(Rate::Packets(10_000.0), limit(None, 30)).share(number, 3, &start)
+            })
+            .collect();
+        for generator in &mut generators {
+            generator.start().unwrap();
+        }
+        let mut meant = 0;
+        for generator in &mut generators {
+            assert_eq!(generator.start_ns, *start.get().unwrap());
+            run(generator);
+            let report = generator.report();
+            meant += report.made_packets + report.unsent.total();
+        }
+        assert_eq!(meant, 300);
     }
 }

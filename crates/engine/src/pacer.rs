@@ -69,7 +69,11 @@ pub struct Pacer {
     /// Units per 1000 seconds; a unit is a frame or a bit. 0 = unlimited.
     rate_milli: u128,
     overhead_bytes: Option<u64>,
+    /// How many pacers share the schedule: every so many frames is this one's.
+    shares: u64,
     start_ns: Option<u64>,
+    /// Units before this pacer's first frame.
+    first_units: u128,
     charged_units: u128,
     charged_packets: u64,
     report: PacingReport,
@@ -89,12 +93,29 @@ impl Pacer {
         Self {
             rate_milli,
             overhead_bytes,
+            shares: 1,
             start_ns: None,
+            first_units: 0,
             charged_units: 0,
             charged_packets: 0,
             report: PacingReport::default(),
             stalled: false,
         }
+    }
+
+    /// Takes frames `number`, `number + shares`, … of the schedule, so that `shares` pacers together
+    /// keep it evenly, to the frame; `frame_bytes` is as for [`Pacer::due`].
+    #[must_use]
+    pub fn share(mut self, number: u64, shares: u64, frame_bytes: usize) -> Self {
+        self.shares = shares.max(1);
+        self.first_units = u128::from(number) * u128::from(self.cost(frame_bytes));
+        self.charged_units = self.first_units;
+        self
+    }
+
+    /// Starts the schedule at this monotonic time instead of with the first question.
+    pub fn start_at(&mut self, start_ns: u64) {
+        self.start_ns = Some(start_ns);
     }
 
     /// How many frames to send at `now_ns`, at most `limit`; `frame_bytes` is the length of the
@@ -112,10 +133,7 @@ impl Pacer {
         self.note_delay(now_ns - next_ns);
         let start_ns = self.start_ns.unwrap_or(start_ns);
         let elapsed_ns = u128::from(now_ns - start_ns);
-        // One unit more than elapsed: the first frame is due at once.
-        let due_units = elapsed_ns * self.rate_milli / (NS_PER_S * MILLI) + 1;
-        let owed = due_units.saturating_sub(self.charged_units);
-        let count = owed.div_ceil(u128::from(self.cost(frame_bytes))).max(1);
+        let count = self.owed_packets(elapsed_ns, frame_bytes).max(1);
         Due::Now(usize::try_from(count).unwrap_or(limit).min(limit.max(1)))
     }
 
@@ -125,26 +143,66 @@ impl Pacer {
             self.report.late_packets += packets as u64;
         }
         self.charged_packets += packets as u64;
-        self.charged_units += match self.overhead_bytes {
+        let units = match self.overhead_bytes {
             None => packets as u128,
             Some(overhead) => u128::from((bytes + overhead * packets as u64) * 8),
         };
+        self.charged_units += units * u128::from(self.shares);
     }
 
-    /// Frames that the schedule would have asked for by `now_ns` but for its slips.
-    pub fn slipped_packets(&self) -> u64 {
-        if self.rate_milli == 0 || self.charged_units == 0 {
+    /// Frames that the schedule would have asked for but for its slips.
+    pub fn slipped_packets(&self, frame_bytes: usize) -> u64 {
+        if self.rate_milli == 0 {
             return 0;
         }
         let units = u128::from(self.report.slipped_ns) * self.rate_milli / (NS_PER_S * MILLI);
-        (units * u128::from(self.charged_packets) / self.charged_units) as u64
+        (units / u128::from(self.gap_units(frame_bytes))) as u64
+    }
+
+    /// Frames due by `now_ns` and not taken, those of slips included.
+    pub fn missed_packets(&self, now_ns: u64, frame_bytes: usize) -> u64 {
+        let Some(elapsed_ns) = self.start_ns.and_then(|start_ns| now_ns.checked_sub(start_ns))
+        else {
+            return 0;
+        };
+        let owed = match self.rate_milli {
+            0 => 0,
+            _ => self.owed_packets(elapsed_ns.into(), frame_bytes) as u64,
+        };
+        owed + self.slipped_packets(frame_bytes)
+    }
+
+    /// Whether there is no rate to keep.
+    pub fn is_unlimited(&self) -> bool {
+        self.rate_milli == 0
+    }
+
+    /// By how much the next frame is behind its time, in ns; 0 if it is not due or there is no rate.
+    pub fn delay_ns(&self, now_ns: u64) -> u64 {
+        match self.start_ns {
+            Some(start_ns) if self.rate_milli > 0 => {
+                now_ns.saturating_sub(start_ns + self.units_to_ns(self.charged_units))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Frames of this pacer that are due and not taken. One unit more than elapsed: the first frame
+    /// is due at once.
+    fn owed_packets(&self, elapsed_ns: u128, frame_bytes: usize) -> u128 {
+        let due_units = elapsed_ns * self.rate_milli / (NS_PER_S * MILLI) + 1;
+        let owed = due_units.saturating_sub(self.charged_units);
+        owed.div_ceil(u128::from(self.gap_units(frame_bytes)))
     }
 
     /// From the first frame's time to the last one's, as the rate asks, in ns; 0 if unlimited.
     pub fn asked_ns(&self) -> u64 {
         match (self.rate_milli, u128::from(self.charged_packets)) {
             (0, _) | (_, 0) => 0,
-            (_, packets) => self.units_to_ns(self.charged_units - self.charged_units / packets),
+            (_, packets) => {
+                let units = self.charged_units - self.first_units;
+                self.units_to_ns(units - units / packets)
+            }
         }
     }
 
@@ -157,6 +215,11 @@ impl Pacer {
         self.overhead_bytes.map_or(1, |overhead| (frame_bytes as u64 + overhead) * 8)
     }
 
+    /// Units from one frame of this pacer to its next.
+    fn gap_units(&self, frame_bytes: usize) -> u64 {
+        self.cost(frame_bytes) * self.shares
+    }
+
     fn units_to_ns(&self, units: u128) -> u64 {
         u64::try_from((units * NS_PER_S * MILLI).div_ceil(self.rate_milli)).unwrap_or(u64::MAX / 2)
     }
@@ -164,7 +227,7 @@ impl Pacer {
     /// Where more than one frame is due within [`GATHER_NS`], it pays to wait for them: one system
     /// call instead of several, at the price of that much unevenness.
     fn gathered(&self, next_ns: u64, frame_bytes: usize) -> u64 {
-        let gap_ns = self.units_to_ns(u128::from(self.cost(frame_bytes)));
+        let gap_ns = self.units_to_ns(u128::from(self.gap_units(frame_bytes)));
         if gap_ns < GATHER_NS { next_ns + GATHER_NS - gap_ns } else { next_ns }
     }
 
@@ -276,6 +339,58 @@ mod tests {
         }
         assert_eq!(burst as u64, CATCH_UP_NS / 1_000_000 + 1);
         assert_eq!(pacer.report().slipped_ns, 1_900_000_000);
-        assert_eq!(pacer.slipped_packets(), 1_900);
+        assert_eq!(pacer.slipped_packets(60), 1_900);
+        assert_eq!(pacer.missed_packets(now, 60), 1_900);
+        assert_eq!(pacer.missed_packets(now + 50_000_000, 60), 1_950);
+    }
+
+    #[test]
+    fn what_was_never_asked_for_is_missed() {
+        let mut pacer = Pacer::new(Rate::Packets(1_000.0));
+        assert_eq!(pacer.missed_packets(1_000, 60), 0, "it has not started");
+        pacer.start_at(1_000);
+        assert_eq!(pacer.missed_packets(1_000, 60), 1);
+        assert_eq!(pacer.missed_packets(1_000 + 999_999_999, 60), 1_000);
+        assert_eq!(pacer.delay_ns(1_000 + 5_000_000), 5_000_000);
+        let mut unlimited = Pacer::new(Rate::Unlimited);
+        unlimited.start_at(0);
+        assert_eq!((unlimited.missed_packets(9_000, 60), unlimited.delay_ns(9_000)), (0, 0));
+        let bits = Rate::Bits { bps: 8.0 * 64.0 * 1_000.0, overhead_bytes: FCS_BYTES };
+        let mut pacer = Pacer::new(bits);
+        pacer.start_at(0);
+        assert_eq!(pacer.missed_packets(999_999_999, 60), 1_000);
+    }
+
+    #[test]
+    fn shares_of_a_schedule_are_evenly_spaced_and_add_up() {
+        for (shares, pps, until_ns) in [
+            (1, 1_000.0, 1_000_000_000),
+            (3, 1_000.0, 500_000_000),
+            (4, 7_000.0, 1_000_000_000),
+            (3, 100.0, 1_000_000_000_000),
+        ] {
+            let mut times = Vec::new();
+            for number in 0..shares {
+                let mut pacer = Pacer::new(Rate::Packets(pps)).share(number, shares, 60);
+                pacer.start_at(0);
+                let mut now = 0;
+                while now < until_ns {
+                    match pacer.due(now, 64, 60) {
+                        Due::Now(count) => {
+                            assert_eq!(count, 1, "{number} of {shares}");
+                            pacer.charge(count, 60);
+                            times.push(now);
+                        }
+                        Due::At(next) => now = next,
+                    }
+                }
+            }
+            times.sort_unstable();
+            assert_eq!(times.len() as f64, pps * until_ns as f64 / 1e9);
+            let gap_ns = 1e9 / pps;
+            for pair in times.windows(2) {
+                assert!(((pair[1] - pair[0]) as f64 - gap_ns).abs() <= 1.0, "{pair:?}");
+            }
+        }
     }
 }

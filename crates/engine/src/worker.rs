@@ -20,6 +20,9 @@ const TICK_NS: u64 = 100_000_000;
 /// Time that a port which takes nothing gets to take the last frames after a stop was asked for.
 const GRACE_NS: u64 = 1_000_000_000;
 
+/// The same when the source's own time is over.
+const EXPIRED_GRACE_NS: u64 = 100_000_000;
+
 /// How long accepted frames get to leave the port at the end.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -77,7 +80,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Worker<R, S, T> {
             unsent: Losses::default(),
             events: Vec::new(),
             tick_ns: 0,
-            stop_ns: None,
+            give_up_ns: None,
         };
         let start_ns = run.clock.now_ns();
         let error = run.work().err();
@@ -104,7 +107,8 @@ struct Run<R, S, T> {
     unsent: Losses,
     events: Vec<(u64, &'static str, Event)>,
     tick_ns: u64,
-    stop_ns: Option<u64>,
+    /// Set when the run is to end: from then on a port that takes nothing is not waited for.
+    give_up_ns: Option<u64>,
 }
 
 impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
@@ -142,7 +146,10 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
             }
             self.worker.tx.wait(WAIT)?;
             self.housekeep()?;
-            if self.stop_ns.is_some_and(|stop_ns| self.clock.now_ns() > stop_ns + GRACE_NS) {
+            if self.give_up_ns.is_none() && self.worker.rx.is_expired() {
+                self.end(EXPIRED_GRACE_NS)?;
+            }
+            if self.give_up_ns.is_some_and(|give_up_ns| self.clock.now_ns() > give_up_ns) {
                 self.unsent.add(Reason::RingFull, batch.len() as u64);
                 batch.clear();
             }
@@ -153,15 +160,19 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
     /// Once per batch: the flag and the clock. Ten times a second: counters that cost more.
     fn housekeep(&mut self) -> Result<()> {
         let now_ns = self.clock.kept_ns();
-        if self.stop_ns.is_none() && self.worker.stop.is_requested() {
-            self.stop_ns = Some(now_ns);
-            self.worker.rx.stop()?;
+        if self.give_up_ns.is_none() && self.worker.stop.is_requested() {
+            self.end(GRACE_NS)?;
         }
         if now_ns.saturating_sub(self.tick_ns) >= TICK_NS {
             self.tick_ns = now_ns;
             self.tick(now_ns)?;
         }
         Ok(())
+    }
+
+    fn end(&mut self, grace_ns: u64) -> Result<()> {
+        self.give_up_ns = Some(self.clock.now_ns() + grace_ns);
+        Ok(self.worker.rx.stop()?)
     }
 
     fn tick(&mut self, now_ns: u64) -> Result<()> {

@@ -201,6 +201,36 @@ fn signals_end_a_run() -> Outcome {
     Ok(())
 }
 
+/// With the port down, a generator ends with its time, and what it owes is late.
+fn what_is_owed_at_the_end_is_late() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let run = |more: &[&str]| {
+        let mut arguments =
+            vec!["generate", "packet:here", "--rate", "1kpps", "--duration", "1s", "--json"];
+        arguments.extend(more);
+        let run = Wire::start(&wire.here, &arguments);
+        Links::of(&wire.here).unwrap().set_up("here", false).unwrap();
+        let run = run.finish().expect(0);
+        Links::of(&wire.here).unwrap().set_up("here", true).unwrap();
+        run.result()
+    };
+    for (more, intended) in
+        [(&[][..], 1_000), (&["--count", "5000"], 5_000), (&["--workers", "3"], 1_000)]
+    {
+        let result = run(more);
+        let left = &result["ledger"]["accounts"][0]["left"];
+        assert_eq!(number(&result, "intended_packets"), intended, "{result}");
+        let sent = number(&result, "transmitted_packets");
+        let unsent = number(left, "late_packets") + number(left, "ring_full_packets");
+        assert_eq!(sent + unsent, intended, "{result}");
+        assert!(number(left, "late_packets") > 0, "{result}");
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
+        let advice = result["advice"].as_str().unwrap();
+        assert!(advice.contains("asked 1.00 kpps, achieved"), "{advice}");
+    }
+    Ok(())
+}
+
 /// Full speed into a receiver whose ring is small: every frame is somewhere.
 fn overload_is_accounted_for() -> Outcome {
     let wire = Wire::new(&VethConfig::default());
@@ -329,6 +359,7 @@ fn main() -> ExitCode {
         recording_survives_its_interface,
         a_frame_beyond_the_mtu_is_refused,
         signals_end_a_run,
+        what_is_owed_at_the_end_is_late,
         overload_is_accounted_for,
         received_is_what_was_counted_off,
         recorded_is_what_was_counted_off,

@@ -54,6 +54,12 @@ pub trait RxQueue: Send {
     /// Whether nothing can come any more: stopped and drained, or the end of a file.
     fn is_finished(&mut self) -> Result<bool>;
 
+    /// Whether the time that it was given is over: a port that takes nothing more is then not waited
+    /// for.
+    fn is_expired(&mut self) -> bool {
+        false
+    }
+
     /// The account so far.
     fn counters(&mut self) -> Result<RxCounters>;
 
@@ -105,6 +111,9 @@ impl<Q: RxQueue + ?Sized> RxQueue for Box<Q> {
     }
     fn is_finished(&mut self) -> Result<bool> {
         (**self).is_finished()
+    }
+    fn is_expired(&mut self) -> bool {
+        (**self).is_expired()
     }
     fn counters(&mut self) -> Result<RxCounters> {
         (**self).counters()

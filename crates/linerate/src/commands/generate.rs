@@ -1,11 +1,12 @@
 //! `linerate generate PORT`: frames of a template, at a rate, a number of them or for a time.
 
 mod sent;
+mod shortfall;
 
 pub use sent::Sent;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueEnum};
 use engine::generate::{Generator, Limit};
@@ -258,7 +259,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let watch = Watch {
         output,
         verb: "generate",
-        // The generators know when to end; a worker that is stuck must be told.
+        // The generators end by themselves and in time; this is for one that does not.
         duration: args.run.duration.map(|duration| duration + std::time::Duration::from_secs(1)),
         packets: args.count,
         stop: stop.clone(),
@@ -311,16 +312,16 @@ impl Sender<'_> {
     ) -> anyhow::Result<Vec<Worker<Generator, (), T>>> {
         let shares = senders.len() as u64;
         let plan = engine::plan::Plan::for_workers(senders.len(), self.args.run.cpu)?;
+        let start = Arc::new(OnceLock::new());
         let worker = |(number, tx): (usize, T)| {
-            let mut template = self.template.clone();
-            template.seek(number as u64, shares);
             let limit = Limit {
                 packets: self.args.count.map(|count| share(count, number as u64, shares)),
                 duration_ns: self.args.run.duration.map(|duration| duration.as_nanos() as u64),
             };
-            let rate = divided(self.args.rate, shares);
+            let template = self.template.clone();
+            let generator = Generator::new(template, self.args.rate, limit, self.clock.clone());
             Worker {
-                rx: Generator::new(template, rate, limit, self.clock.clone()),
+                rx: generator.share(number as u64, shares, &start),
                 stage: (),
                 tx,
                 cpu: plan.cpu(number),
@@ -335,15 +336,6 @@ impl Sender<'_> {
 /// Frames `number`, `number + shares`, … below `count`.
 fn share(count: u64, number: u64, shares: u64) -> u64 {
     count.saturating_sub(number).div_ceil(shares)
-}
-
-fn divided(rate: Rate, shares: u64) -> Rate {
-    let shares = shares as f64;
-    match rate {
-        Rate::Unlimited => Rate::Unlimited,
-        Rate::Packets(pps) => Rate::Packets(pps / shares),
-        Rate::Bits { bps, overhead_bytes } => Rate::Bits { bps: bps / shares, overhead_bytes },
-    }
 }
 
 fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, signalled: bool) {
@@ -371,6 +363,7 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
             "interrupted": signalled,
             "clock": sent.clock.as_ref().map(output::clock),
             "pacing": pacing(&sent.made.pacing),
+            "advice": shortfall::in_words(args.rate, sent),
             "error": sent.error.as_ref().map(ToString::to_string),
             "ledger": ledger,
         }),
@@ -383,6 +376,9 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
         units::scaled(bps)
     ));
     say_pacing(output, &sent.made.pacing);
+    if let Some(shortfall) = shortfall::in_words(args.rate, sent) {
+        output.say(&shortfall);
+    }
     if let Some(clock) = &sent.clock {
         output.clock(clock);
     }
