@@ -56,7 +56,8 @@ pub struct Ledger {
     pub wire_packets: u64,
     /// Packets passed over on purpose: by a filter, or behind as many as were wanted.
     pub filtered_packets: u64,
-    /// Packets put into chunks, up to and including the chunk that carries this account.
+    /// Packets put into chunks, up to and including the chunk that carries this account; in the last
+    /// chunk of a recording less those that could not be written.
     pub stored_packets: u64,
     /// Captured bytes of those packets, without any framing.
     pub stored_bytes: u64,
@@ -94,6 +95,13 @@ impl Ledger {
     pub fn lose(&mut self, reason: Reason, packets: u64) {
         let slot = LOSS_REASONS.iter().position(|known| *known == reason);
         self.lost_packets[slot.unwrap_or(LOSS_SLOTS - 1)] += packets;
+    }
+
+    /// Takes packets that were put into chunks and could not be written from the stored ones.
+    pub fn give_up(&mut self, packets: u64, bytes: u64) {
+        self.stored_packets = self.stored_packets.saturating_sub(packets);
+        self.stored_bytes = self.stored_bytes.saturating_sub(bytes);
+        self.lose(Reason::Storage, packets);
     }
 
     /// Packets lost for any reason.

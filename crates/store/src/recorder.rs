@@ -7,13 +7,15 @@
 //!
 //! The account is exact: packets appended = packets readable in the segments + packets counted as
 //! lost. Packets that had been taken and could not be written by the end of the recording are
-//! taken from `stored` and added to `storage` in the summary.
+//! taken from `stored` and added to `storage` in the summary, and in the account that the last
+//! segment ends with: room for that is reserved before any packet is written.
 //!
 //! Limits: one recorder is fed by one thread; up to 65,536 recorders (*streams*) share a directory.
 
 mod config;
 mod directory;
 mod keeper;
+mod sealer;
 mod status;
 mod writer_thread;
 mod writing;
@@ -108,8 +110,6 @@ pub struct Recorder {
     closed: Amount,
     pool_empty: Amount,
     storage: Amount,
-    /// The account that the last closed chunk carries.
-    last_ledger: Ledger,
     flush_interval_ns: u64,
     /// When `tick` first saw packets in the open chunk.
     waiting_since_ns: Option<u64>,
@@ -144,7 +144,7 @@ impl Recorder {
         for buffer in pool.split() {
             let _ = free_in.push(buffer);
         }
-        let keeper = Keeper::start(maker, Arc::clone(&status))?;
+        let keeper = Keeper::start(maker, first.facts.number, Arc::clone(&status))?;
         let parts = (disk, keeper, Arc::clone(&status));
         let writer = WriterThread::new((full_out, free_in), parts, first, config.sync_interval);
         let thread = writer_thread::start(writer)?;
@@ -159,7 +159,6 @@ impl Recorder {
             closed: Amount::default(),
             pool_empty: Amount::default(),
             storage: Amount::default(),
-            last_ledger: Ledger::default(),
             flush_interval_ns: duration_ns(config.flush_interval),
             waiting_since_ns: None,
             engine,
@@ -271,29 +270,9 @@ impl Recorder {
     /// Idempotent, so that dropping a recorder ends it in the same way.
     fn end(&mut self) -> Vec<SealedSegment> {
         self.close_chunk();
-        self.close_account();
-        self.status.finish();
+        self.status.finish(self.ledger());
         self.status.wake_writer();
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
-    }
-
-    /// Losses since the last chunk go into one without packets.
-    fn close_account(&mut self) {
-        if self.ledger() == self.last_ledger {
-            return;
-        }
-        // All buffers may be on their way; while nothing can be written none will come.
-        while !self.status.storage_failed()
-            && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-        {
-            if let Ok(buffer) = self.free.pop() {
-                let content = ChunkContent { time_max_ns: now_ns(), ..ChunkContent::default() };
-                self.send((buffer, content));
-                return;
-            }
-            self.status.wake_writer();
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     fn stored(&self) -> Amount {
@@ -324,8 +303,7 @@ impl Recorder {
     fn send(&mut self, (buffer, content): (Buffer, ChunkContent)) {
         self.closed.packets += u64::from(content.packets);
         self.closed.bytes += content.captured_bytes;
-        self.last_ledger = self.ledger();
-        let chunk = FullChunk { buffer, content, ledger: self.last_ledger };
+        let chunk = FullChunk { buffer, content, ledger: self.ledger() };
         // The ring has room for all buffers of the pool.
         let _ = self.full.push(chunk);
         self.status.wake_writer();

@@ -140,7 +140,8 @@ pub(crate) fn seal_file(path: &Path, index: &TimeIndex) -> Result<PathBuf> {
     let time_ns = if earliest == u64::MAX { facts.session } else { earliest };
     let sealed =
         path.with_file_name(segment::sealed_name(time_ns, facts.stream, facts.segment_number));
-    index.write(&sealed)?;
+    // On a full disk the segment does without: the index can be made again from its chunks.
+    let _ = index.write(&sealed);
     fs::rename(path, &sealed).map_err(|source| StoreError::Write {
         what: format!("the new name of {}, {}", path.display(), sealed.display()),
         source,

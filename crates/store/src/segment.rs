@@ -8,7 +8,7 @@
 
 mod time_text;
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -123,6 +123,13 @@ pub(crate) fn is_store(directory: &Path) -> bool {
         .is_ok_and(|entries| entries.flatten().any(|e| e.file_name().to_str().is_some_and(is_lock)))
 }
 
+/// Whether a recorder of the stream is at work in the directory. The lock is held for a moment, which
+/// a recorder that starts just then waits for.
+pub(crate) fn has_recorder(directory: &Path, stream: u16) -> bool {
+    let lock = File::open(directory.join(lock_name(stream)));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Name of a sealed segment whose earliest packet is of `time_ns`.
 pub fn sealed_name(time_ns: u64, stream: u16, number: u32) -> String {
     format!("{}-s{stream:02}-{number:06}{SEALED_ENDING}", time_text::utc(time_ns))
@@ -151,7 +158,7 @@ pub struct SegmentEntry {
 }
 
 /// Reads `…s00-000001.pcapng` and `s00-000001.open.pcapng`; `None` for names of other files.
-fn parse_name(path: &Path) -> Option<SegmentEntry> {
+pub(crate) fn parse_name(path: &Path) -> Option<SegmentEntry> {
     let name = path.file_name()?.to_str()?;
     let (stem, open) = match name.strip_suffix(OPEN_ENDING) {
         Some(stem) => (stem, true),

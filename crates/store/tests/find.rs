@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use port::{Losses, Reason};
 use proptest::prelude::*;
 use recording::{Numbers, Packet, append, config, files};
+use store::find::Completeness;
 use store::ledger::InputCounters;
 use store::trailer::ChunkTrailer;
 use store::{
@@ -251,12 +252,56 @@ fn a_recording_is_searched_while_it_goes_on() {
             let (found, report) = find(&[directory.path()], &Selection::default());
             assert!(found == packets[..=index], "{} of {}", found.len(), index + 1);
             assert_eq!(report.chunks_damaged, 0);
+            let told = report.completeness;
+            assert_eq!((told.recordings_going_on, told.interruptions), (1, 0));
             seen = found.len();
         }
     }
     assert_eq!(seen, 56_000);
     recorder.finish().unwrap();
-    assert!(find(&[directory.path()], &Selection::default()).0 == packets);
+    let (found, report) = find(&[directory.path()], &Selection::default());
+    assert!(found == packets);
+    assert_eq!(report.completeness, Completeness::default());
+}
+
+#[test]
+fn an_open_segment_without_a_recorder_is_an_interruption() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store");
+    let (mut recorder, _) = Recorder::open(config(&store)).unwrap();
+    for (time_ns, data, original) in frames(3, 1000, 1000, 0) {
+        append(&mut recorder, time_ns, &data, original);
+    }
+    recorder.flush();
+    while recorder.counters().written.packets < 1000 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    // As kill -9 leaves it: the segment open, the lock free.
+    let left = directory.path().join("left");
+    std::fs::create_dir(&left).unwrap();
+    let open = files(&store, ".open.pcapng").pop().unwrap();
+    let name = open.file_name().unwrap();
+    std::fs::copy(&open, left.join(name)).unwrap();
+    std::fs::write(left.join(".s00.lock"), "").unwrap();
+    let told = |paths: &[PathBuf], selection: &Selection| {
+        let told = find(paths, selection).1.completeness;
+        (told.interruptions, told.recordings_going_on)
+    };
+    for (left, live) in [(left.clone(), store.clone()), (left.join(name), open.clone())] {
+        assert_eq!(told(std::slice::from_ref(&left), &Selection::default()), (1, 0), "{left:?}");
+        assert_eq!(told(&[live], &Selection::default()), (0, 1));
+        assert_eq!(told(&[left], &Selection::between(0, 2000)), (0, 0));
+    }
+    recorder.finish().unwrap();
+    assert_eq!(told(&[store], &Selection::default()), (0, 0));
+    // Before any packet was written, too.
+    let (recorder, _) = Recorder::open(config(&directory.path().join("empty"))).unwrap();
+    let open = files(&directory.path().join("empty"), ".open.pcapng").pop().unwrap();
+    let header = directory.path().join("header");
+    std::fs::create_dir(&header).unwrap();
+    std::fs::copy(&open, header.join(name)).unwrap();
+    drop(recorder);
+    assert_eq!(told(&[header], &Selection::default()), (1, 0));
 }
 
 #[test]

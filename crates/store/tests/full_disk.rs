@@ -55,6 +55,18 @@ fn check_account(directory: &Path, appended: u64, summary: &RecorderSummary) {
     read.sort();
     read.dedup_by_key(|packet| packet.0);
     assert_eq!(read.len() as u64, counters.stored.packets);
+    // The segments themselves say what is missing, for each reason.
+    let find = store::Find::open(&[directory], store::Selection::default()).unwrap();
+    let told = &find.report().completeness;
+    let told_lost = |reason| {
+        let ledger =
+            store::ledger::Ledger { lost_packets: told.lost_packets, ..Default::default() };
+        ledger.lost(reason)
+    };
+    assert_eq!(told_lost(port::Reason::PoolEmpty), counters.pool_empty.packets);
+    assert_eq!(told_lost(port::Reason::Storage), counters.storage.packets);
+    assert_eq!((told.unreadable_packets, told.interruptions), (0, 0));
+    assert_eq!(told.is_complete(), lost == 0);
 }
 
 fn a_disk_that_is_full_at_the_start_is_an_error() -> Outcome {
@@ -130,6 +142,33 @@ fn a_recording_that_ends_on_a_full_disk_counts_what_it_could_not_write() -> Outc
         assert!(summary.counters.storage.packets > before.storage.packets + 1000);
         assert_eq!(summary.counters.durable, summary.counters.stored);
         check_account(disk, source.appended, &summary);
+        assert!(
+            !summary.events.iter().any(|event| matches!(event, RecorderEvent::SealFailed { .. }))
+        );
+        Ok(())
+    })
+}
+
+/// Others take what room there is, down to the last byte: the account has its own.
+fn the_account_has_its_room_on_a_disk_that_others_fill() -> Outcome {
+    on_small_disk(20 * MIB, |disk| {
+        let (mut recorder, _) = Recorder::open(small_config(disk)).unwrap();
+        let mut ballast = std::fs::File::create(disk.join("ballast")).unwrap();
+        while std::io::Write::write(&mut ballast, &[1; 4096]).is_ok() {}
+        let mut source = Source { appended: 0 };
+        source.run(&mut recorder, |appended| appended == Append::Storage);
+        while std::io::Write::write(&mut ballast, &[1; 4096]).is_ok() {}
+        let mut dropped = port::Losses::default();
+        dropped.add(port::Reason::KernelRing, 77);
+        let wire_packets = source.appended + 77;
+        let input = store::ledger::InputCounters { wire_packets, filtered_packets: 0, dropped };
+        recorder.note_input(input);
+        let summary = recorder.finish().unwrap();
+        check_account(disk, source.appended, &summary);
+        let find = store::Find::open(&[disk], store::Selection::default()).unwrap();
+        let lost: u64 = find.report().completeness.lost_packets.iter().sum();
+        assert_eq!(summary.counters.stored.packets + lost, wire_packets);
+        assert_eq!(summary.segments.len(), 1);
         Ok(())
     })
 }
@@ -140,5 +179,6 @@ fn main() -> ExitCode {
         segments_shrink_to_what_the_disk_has,
         a_recording_stops_on_a_full_disk_and_goes_on_when_there_is_room,
         a_recording_that_ends_on_a_full_disk_counts_what_it_could_not_write,
+        the_account_has_its_room_on_a_disk_that_others_fill,
     ])
 }

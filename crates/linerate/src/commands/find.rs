@@ -245,6 +245,7 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
             "lost_packets": lost,
             "unreadable_packets": missing.unreadable_packets,
             "interruptions": missing.interruptions,
+            "recordings_going_on": missing.recordings_going_on,
             "problems": report.problems,
             "warnings": report.warnings,
             "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
@@ -265,12 +266,18 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
 fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
     let mut parts = Vec::new();
     let missing = &report.completeness;
-    if !missing.is_complete() {
+    let lost: u64 = missing.lost_packets.iter().sum();
+    if lost + missing.unreadable_packets > 0 {
         parts.push(format!(
-            "{} lost while recording, {} unreadable, {} in this window",
-            units::counted(missing.lost_packets.iter().sum(), "packet"),
-            units::grouped(missing.unreadable_packets),
-            units::counted(missing.interruptions, "interruption")
+            "{} lost while recording, {} unreadable in this window",
+            units::counted(lost, "packet"),
+            units::grouped(missing.unreadable_packets)
+        ));
+    }
+    if missing.interruptions > 0 {
+        parts.push(format!(
+            "the recording was interrupted ({} in this window): what came then is not known",
+            units::grouped(missing.interruptions)
         ));
     }
     if !report.problems.is_empty() {
@@ -283,7 +290,13 @@ fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
         Some(_) => parts.push("the answer is incomplete: the search ended with an error".into()),
         None => {}
     }
-    if parts.is_empty() { "nothing is known to be missing".into() } else { parts.join("; ") }
+    if parts.is_empty() {
+        parts.push("nothing is known to be missing".into());
+    }
+    if missing.recordings_going_on > 0 {
+        parts.push("the recording goes on: what it has not written yet was not searched".into());
+    }
+    parts.join("; ")
 }
 
 #[cfg(test)]

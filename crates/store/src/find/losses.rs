@@ -40,6 +40,9 @@ pub struct Completeness {
     pub unreadable_packets: u64,
     /// Interruptions of a recorder in the window.
     pub interruptions: u64,
+    /// Streams that were being recorded and had not come to the end of the window: what their
+    /// recorders had not written yet is nowhere to be found.
+    pub recordings_going_on: u64,
 }
 
 impl Completeness {
@@ -60,6 +63,17 @@ impl Completeness {
     }
 }
 
+/// What comes behind the last chunk of a session that was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    /// Nothing that the account does not tell.
+    Nothing,
+    /// Nobody knows: the recorder was interrupted, unless it goes on.
+    Unknown,
+    /// What is recorded at present.
+    Future,
+}
+
 /// Where the account of a session stands.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
@@ -68,8 +82,7 @@ struct Standing {
     ledger: Ledger,
     /// Latest packet so far, or the session's beginning.
     latest_ns: u64,
-    /// Whether the last chunk was a filler: the recorder was interrupted, unless it goes on.
-    interrupted: bool,
+    behind: Behind,
 }
 
 /// Follows the accounts of the chunks of one directory, in the order of streams and numbers.
@@ -88,7 +101,7 @@ impl<'s> Accounts<'s> {
     pub(super) fn follow(&mut self, chunk: &ChunkTrailer, completeness: &mut Completeness) {
         let before = self.enter(chunk, completeness);
         if chunk.is_filler() {
-            self.standing = Some(Standing { interrupted: true, ..before });
+            self.standing = Some(Standing { behind: Behind::Unknown, ..before });
             return;
         }
         let to_ns = chunk.time_max_ns.max(before.latest_ns);
@@ -103,8 +116,20 @@ impl<'s> Accounts<'s> {
             },
             completeness,
         );
-        self.standing =
-            Some(Standing { ledger: chunk.ledger, latest_ns: to_ns, interrupted: false, ..before });
+        let (ledger, latest_ns) = (chunk.ledger, to_ns);
+        self.standing = Some(Standing { ledger, latest_ns, behind: Behind::Nothing, ..before });
+    }
+
+    /// Takes note of a segment that was not sealed when it was looked at, by any of its chunks.
+    pub(super) fn leave_open(
+        &mut self,
+        chunk: &ChunkTrailer,
+        being_recorded: bool,
+        completeness: &mut Completeness,
+    ) {
+        let before = self.enter(chunk, completeness);
+        let behind = if being_recorded { Behind::Future } else { Behind::Unknown };
+        self.standing = Some(Standing { behind, ..before });
     }
 
     /// Passes over a segment none of whose losses touch the window.
@@ -116,7 +141,7 @@ impl<'s> Accounts<'s> {
     ) {
         let before = self.enter(last, completeness);
         let (ledger, latest_ns) = (last.ledger, time_max_ns);
-        self.standing = Some(Standing { ledger, latest_ns, interrupted: false, ..before });
+        self.standing = Some(Standing { ledger, latest_ns, behind: Behind::Nothing, ..before });
     }
 
     /// Latest time before the next chunk of this session and stream.
@@ -128,7 +153,7 @@ impl<'s> Accounts<'s> {
     /// The end of the directory: what was interrupted then never went on.
     pub(super) fn end(mut self, completeness: &mut Completeness) {
         if let Some(before) = self.standing.take() {
-            self.tell_interruption(&before, u64::MAX, completeness);
+            self.tell_behind(&before, u64::MAX, completeness);
         }
     }
 
@@ -141,19 +166,22 @@ impl<'s> Accounts<'s> {
                 return before;
             }
             let until = if before.stream == stream { session } else { u64::MAX };
-            self.tell_interruption(&before, until, completeness);
+            self.tell_behind(&before, until, completeness);
         }
         let ledger = Ledger::default();
-        Standing { session, stream, ledger, latest_ns: session, interrupted: false }
+        Standing { session, stream, ledger, latest_ns: session, behind: Behind::Nothing }
     }
 
-    fn tell_interruption(&self, before: &Standing, until: u64, completeness: &mut Completeness) {
+    fn tell_behind(&self, before: &Standing, until: u64, completeness: &mut Completeness) {
+        if before.behind == Behind::Future && self.selection.overlaps(before.latest_ns, until) {
+            completeness.recordings_going_on += 1;
+        }
         let span = LossSpan {
             from_ns: before.latest_ns,
             to_ns: until.max(before.latest_ns),
             lost_packets: [0; LOSS_SLOTS],
             unreadable_packets: 0,
-            interrupted: before.interrupted,
+            interrupted: before.behind == Behind::Unknown,
         };
         self.tell(span, completeness);
     }
@@ -221,6 +249,23 @@ mod tests {
         let hole = [chunk(100, 10, 10, 0), filler, chunk(300, 10, 35, 0)];
         let told = follow(0, 400, &hole);
         assert_eq!((told.interruptions, told.unreadable_packets), (0, 15));
+    }
+
+    #[test]
+    fn an_open_segment_is_an_interruption_unless_it_is_being_recorded() {
+        let told = |from, being_recorded| {
+            let mut completeness = Completeness::default();
+            let selection = Selection::between(from, from + 10);
+            let mut accounts = Accounts::new(&selection);
+            let last = chunk(100, 10, 10, 0);
+            accounts.follow(&last, &mut completeness);
+            accounts.leave_open(&last, being_recorded, &mut completeness);
+            accounts.end(&mut completeness);
+            (completeness.interruptions, completeness.recordings_going_on)
+        };
+        assert_eq!((told(200, false), told(200, true)), ((1, 0), (0, 1)));
+        // What lies before its latest packet is as complete as ever.
+        assert_eq!((told(50, false), told(50, true)), ((0, 0), (0, 0)));
     }
 
     #[test]

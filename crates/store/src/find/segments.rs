@@ -101,9 +101,13 @@ pub(super) fn of_file(
     if header_of(&SegmentFile::open(path)?)?.is_none() {
         return Ok(None);
     }
-    let open = path.to_string_lossy().ends_with(segment::OPEN_ENDING);
-    let entry =
-        SegmentEntry { number: 0, stream: 0, open, regular: true, path: path.to_path_buf() };
+    let entry = segment::parse_name(path).unwrap_or_else(|| SegmentEntry {
+        number: 0,
+        stream: 0,
+        open: path.to_string_lossy().ends_with(segment::OPEN_ENDING),
+        regular: true,
+        path: path.to_path_buf(),
+    });
     let mut accounts = Accounts::new(selection);
     let found = survey(&entry, selection, &mut accounts, report)?;
     accounts.end(&mut report.completeness);
@@ -168,12 +172,24 @@ fn survey(
             report.chunks_skipped += 1;
         }
     }
+    if entry.open
+        && let Some(last) = index.chunks.last()
+    {
+        accounts.leave_open(last, is_being_recorded(entry), &mut report.completeness);
+    }
     if chunks.is_empty() {
         return Ok(None);
     }
     let interface = interface_of(&file, index.chunks.first(), chunks.first());
     let file = entry.open.then_some(file);
     Ok(Some(Segment { path: entry.path.clone(), file, interface, chunks }))
+}
+
+/// Whether the recorder of an open segment was at work when the segment was looked at. It seals its
+/// segments before it lets go of the lock, so one that is open behind that was left behind.
+fn is_being_recorded(entry: &SegmentEntry) -> bool {
+    let directory = entry.path.parent().unwrap_or(Path::new(""));
+    segment::has_recorder(directory, entry.stream) || !entry.path.exists()
 }
 
 /// Packets of a chunk by the accounts of its neighbours, which hold even if its own bytes are

@@ -2,10 +2,15 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Result, StoreError};
 use crate::recover::{RecoveryReport, Repair, recover_claimed};
 use crate::segment;
+
+/// How often, and how long apart, a lock is asked for before somebody else counts as its owner.
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Makes the directory if need be and takes the lock of `stream` in it, which lasts as long as the
 /// file returned stays open.
@@ -29,11 +34,15 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
 fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
     let path = directory.join(segment::lock_name(stream));
     let file = OpenOptions::new().create(true).append(true).open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            // A reader that asks whether a recorder is at work holds it for a moment.
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
+    Ok(None)
 }
 
 /// Recovers unsealed segments: this stream's, whose lock is held, and those of streams that nobody

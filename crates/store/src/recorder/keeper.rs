@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -14,12 +13,13 @@ use sys::direct_io::DirectFile;
 use sys::memory::{Buffer, Buffers};
 
 use super::config::{RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN};
+use super::sealer::{ACCOUNT_BYTES, Ended, Sealer, flush};
 use super::status::{RecorderEvent, Status};
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
-use crate::recover::{seal_file, sync_directory};
+use crate::ledger::Ledger;
+use crate::recover::sync_directory;
 use crate::segment::{self, SegmentFacts};
-use crate::time_index::TimeIndex;
 use crate::trailer::{ALIGNMENT_BYTES, ChunkTrailer};
 
 /// A segment with its header on disk and room for chunks.
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
     pub(super) file: Arc<DirectFile>,
     pub(super) facts: SegmentFacts,
     pub(super) header: ChunkTrailer,
-    /// Reserved length in bytes.
+    /// Length in bytes that chunks may take; there is room for one more, with the account.
     pub(super) capacity: u64,
 }
 
@@ -37,15 +37,6 @@ pub(super) struct Prepared {
 pub(super) struct Share {
     pub(super) packets: u64,
     pub(super) bytes: u64,
-}
-
-/// A segment whose chunks are all written.
-#[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) file: Arc<DirectFile>,
-    pub(super) index: TimeIndex,
-    /// What no earlier flush covered.
-    pub(super) unflushed: Share,
 }
 
 /// A sealed segment.
@@ -65,8 +56,10 @@ pub(super) enum Job {
     Prepare,
     Flush(Arc<DirectFile>, Share),
     Seal(Ended),
-    /// The file of a segment that was made ready in vain.
-    Remove(Arc<DirectFile>),
+    /// A segment that was made ready in vain.
+    Spare(Ended),
+    /// The last: what the recording's account is in the end.
+    Finish(Ledger),
 }
 
 /// Makes segments in the recorder's directory.
@@ -112,7 +105,7 @@ impl Maker {
     fn fill(&mut self, file: DirectFile, number: u32) -> Result<Prepared> {
         let mut capacity = self.config.segment_bytes;
         loop {
-            match file.preallocate(capacity) {
+            match file.preallocate(capacity + ACCOUNT_BYTES) {
                 Ok(_) => break,
                 Err(error) if error.kind() == Kind::NoSpace && capacity > SEGMENT_BYTES_MIN => {
                     file.truncate(0)?;
@@ -152,25 +145,32 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the thread; it wakes the writer when a segment is ready.
-    pub(super) fn start(mut maker: Maker, status: Arc<Status>) -> Result<Self> {
+    /// Starts the thread; it wakes the writer when a segment is ready. `first_number` is that of the
+    /// segment which is ready already.
+    pub(super) fn start(mut maker: Maker, first_number: u32, status: Arc<Status>) -> Result<Self> {
         let (jobs, to_do) = mpsc::channel();
         let (answers, prepared) = mpsc::channel();
         let work = move || {
-            let mut sealed = Vec::new();
+            let mut sealer = Sealer::new(Arc::clone(&status), first_number);
             for job in to_do {
                 match job {
                     Job::Prepare => {
+                        let prepared = maker.prepare(&status);
+                        if let Ok(prepared) = &prepared {
+                            sealer.prepared(prepared.facts.number);
+                        }
                         // If nobody listens any more, recovery removes the empty segment.
-                        let _ = answers.send(maker.prepare(&status));
+                        let _ = answers.send(prepared);
                         status.wake_writer();
                     }
                     Job::Flush(file, share) => flush(&file, share, &status),
-                    Job::Seal(ended) => sealed.extend(seal(&ended, &status)),
-                    Job::Remove(file) => remove(file.path(), &status),
+                    Job::Seal(ended) => sealer.end(ended),
+                    Job::Spare(ended) => sealer.spare(ended),
+                    Job::Finish(account) => return sealer.finish(&account, &mut maker.memory),
                 }
             }
-            sealed
+            // The writer broke down: nobody knows the account, and recovery says so.
+            Vec::new()
         };
         let thread = thread::Builder::new()
             .name("store-keeper".into())
@@ -191,59 +191,11 @@ impl Keeper {
         self.prepared.try_recv().ok()
     }
 
-    /// Waits until everything asked for is done; returns the sealed segments.
-    pub(super) fn finish(mut self) -> Vec<SealedSegment> {
+    /// Waits until everything asked for is done and the last segment has the account; returns the
+    /// sealed segments.
+    pub(super) fn finish(mut self, account: Ledger) -> Vec<SealedSegment> {
+        self.ask(Job::Finish(account));
         self.jobs = None;
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
-    }
-}
-
-fn flush(file: &DirectFile, share: Share, status: &Status) {
-    match file.sync_data() {
-        Ok(()) => {
-            status.durable_packets.fetch_add(share.packets, Ordering::Relaxed);
-            status.durable_bytes.fetch_add(share.bytes, Ordering::Relaxed);
-        }
-        Err(error) => status.tell(RecorderEvent::FlushFailed { reason: error.to_string() }),
-    }
-}
-
-fn seal(ended: &Ended, status: &Status) -> Option<SealedSegment> {
-    let path = ended.file.path();
-    let only_header = ended.index.chunks.iter().all(ChunkTrailer::is_header);
-    if only_header {
-        remove(path, status);
-        return None;
-    }
-    match seal_on_disk(ended, status) {
-        Ok(sealed) => {
-            let (path, packets) = (sealed.path.clone(), sealed.packets);
-            status.tell(RecorderEvent::SegmentSealed { path, packets });
-            Some(sealed)
-        }
-        Err(error) => {
-            let (path, reason) = (path.to_path_buf(), error.to_string());
-            status.tell(RecorderEvent::SealFailed { path, reason });
-            None
-        }
-    }
-}
-
-fn seal_on_disk(ended: &Ended, status: &Status) -> Result<SealedSegment> {
-    let bytes = ended.index.segment_length();
-    ended.file.truncate(bytes)?;
-    flush(&ended.file, ended.unflushed, status);
-    let path = seal_file(ended.file.path(), &ended.index)?;
-    if let Some(directory) = path.parent() {
-        sync_directory(directory)?;
-    }
-    let packets = ended.index.chunks.iter().map(|chunk| u64::from(chunk.packets)).sum();
-    Ok(SealedSegment { path, packets, bytes })
-}
-
-fn remove(path: &Path, status: &Status) {
-    if let Err(error) = fs::remove_file(path) {
-        let (path, reason) = (path.to_path_buf(), format!("removing it: {error}"));
-        status.tell(RecorderEvent::SealFailed { path, reason });
     }
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
+use crate::ledger::Ledger;
 use crate::words::counted;
 
 /// Events kept for a caller that does not ask for them.
@@ -95,6 +96,8 @@ pub(crate) struct Status {
     storage_failed: AtomicBool,
     /// No further chunk will come.
     finishing: AtomicBool,
+    /// The account at the end, as far as the appending side knows it.
+    account: OnceLock<Ledger>,
     events: Mutex<VecDeque<RecorderEvent>>,
     writer: OnceLock<Thread>,
 }
@@ -122,8 +125,15 @@ impl Status {
         self.finishing.load(Ordering::Acquire)
     }
 
-    pub(crate) fn finish(&self) {
+    /// Says that no further chunk will come, and what was put into chunks or lost before.
+    pub(crate) fn finish(&self, account: Ledger) {
+        let _ = self.account.set(account);
         self.finishing.store(true, Ordering::Release);
+    }
+
+    /// The account that [`finish`](Self::finish) was told.
+    pub(crate) fn account(&self) -> Ledger {
+        self.account.get().copied().unwrap_or_default()
     }
 
     /// Says which thread writes chunks, before any other asks to wake it.

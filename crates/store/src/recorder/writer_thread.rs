@@ -55,6 +55,8 @@ pub(super) struct WriterThread {
     retry_at: Option<Instant>,
     sync_interval: Option<Duration>,
     synced_at: Instant,
+    /// Put into chunks that no segment took by the end.
+    abandoned: Share,
     completions: Vec<Completion>,
 }
 
@@ -78,6 +80,7 @@ impl WriterThread {
             retry_at: None,
             sync_interval,
             synced_at: Instant::now(),
+            abandoned: Share::default(),
             completions: Vec::new(),
         }
     }
@@ -102,9 +105,11 @@ impl WriterThread {
             }
         }
         if let Next::Ready(prepared) = self.next {
-            self.keeper.ask(Job::Remove(prepared.file));
+            self.keeper.ask(Job::Spare(Writing::new(*prepared).end().0));
         }
-        self.keeper.finish()
+        let mut account = self.status.account();
+        account.give_up(self.abandoned.packets, self.abandoned.bytes);
+        self.keeper.finish(account)
     }
 
     fn take_full(&mut self) -> bool {
@@ -290,7 +295,10 @@ impl WriterThread {
     fn give_up(&mut self) {
         while let Some(chunk) = self.queue.pop_front() {
             let packets = u64::from(chunk.content.packets);
-            self.count_given_up(Share { packets, bytes: chunk.content.captured_bytes });
+            let bytes = chunk.content.captured_bytes;
+            self.abandoned.packets += packets;
+            self.abandoned.bytes += bytes;
+            self.count_given_up(Share { packets, bytes });
         }
     }
 

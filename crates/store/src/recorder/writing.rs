@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 
 use sys::memory::Buffer;
 
-use super::keeper::{Ended, Prepared, Share};
+use super::keeper::{Prepared, Share};
+use super::sealer::Ended;
 use crate::chunk::ChunkContent;
 use crate::ledger::Ledger;
 use crate::time_index::TimeIndex;
