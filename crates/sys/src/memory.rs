@@ -159,39 +159,10 @@ impl Region {
         region.populate().ok().map(|()| region)
     }
 
-    /// By several threads where that is faster: clearing the pages of a large region takes most of
-    /// the time in which a recorder starts.
     fn populate(&self) -> io::Result<()> {
-        let share = self.mapped_bytes.div_ceil(populating_threads(self.mapped_bytes));
-        let share = share.next_multiple_of(HUGE_PAGE_BYTES);
-        let starts = (0..self.mapped_bytes).step_by(share);
-        let part = |start: usize| self.populate_part(start, share.min(self.mapped_bytes - start));
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = starts
-                .skip(1)
-                .map(|start| {
-                    // Where no thread can be started, the work is done here.
-                    let spawned =
-                        std::thread::Builder::new().spawn_scoped(scope, move || part(start));
-                    spawned.map_err(|_| start)
-                })
-                .collect();
-            let mut outcome = part(0);
-            for thread in threads {
-                let result = match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|_| Err(Errno::NOMEM.into())),
-                    Err(start) => part(start),
-                };
-                outcome = outcome.and(result);
-            }
-            outcome
-        })
-    }
-
-    fn populate_part(&self, start: usize, bytes: usize) -> io::Result<()> {
         let advice = Advice::LinuxPopulateWrite;
-        // SAFETY: the caller names a part of this region's own mapping, and nobody refers to it yet.
-        unsafe { madvise(self.base.as_ptr().add(start).cast(), bytes, advice) }?;
+        // SAFETY: the range is this region's own mapping and nobody else refers to it yet.
+        unsafe { madvise(self.base.as_ptr().cast(), self.mapped_bytes, advice) }?;
         Ok(())
     }
 
@@ -341,16 +312,6 @@ impl fmt::Debug for Buffer {
             .field("bytes", &self.region.chunk_bytes)
             .finish()
     }
-}
-
-/// How many threads touch the pages of a region: one where that decides on whose node they lie.
-fn populating_threads(bytes: usize) -> usize {
-    const THREADS_MAX: usize = 8;
-    const SHARE_BYTES_MIN: usize = 32 << 20;
-    let has_one_node = crate::cpu::Topology::read().is_ok_and(|it| it.nodes().len() < 2);
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let useful = (bytes / SHARE_BYTES_MIN).clamp(1, THREADS_MAX);
-    if has_one_node { cpus.min(useful) } else { 1 }
 }
 
 fn rounded_up(bytes: usize, alignment: usize) -> io::Result<usize> {
