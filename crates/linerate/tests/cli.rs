@@ -123,31 +123,6 @@ fn find_claims_completeness_only_where_it_is() {
 }
 
 #[test]
-fn find_tells_a_recording_that_goes_on_from_one_that_was_killed() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = directory.path().join("store");
-    let name = store.display().to_string();
-    let mut recorder = program::command(&["record", "null:", "--to", &name]).spawn().unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    let going_on = || {
-        let run = Run::of(&["find", &name, "--json"]);
-        run.code == Some(0) && number(&run.result(), "recordings_going_on") == 1
-    };
-    while !going_on() {
-        assert!(std::time::Instant::now() < deadline, "the recorder never began");
-    }
-    assert!(Run::of(&["find", &name]).expect(0).stderr.contains("the recording goes on"));
-    recorder.kill().unwrap();
-    recorder.wait().unwrap();
-    let result = Run::of(&["find", &name, "--json"]).expect(0).result();
-    let told = (number(&result, "interruptions"), number(&result, "recordings_going_on"));
-    assert_eq!((told, result["complete"].as_bool()), ((1, 0), Some(false)), "{result}");
-    let run = Run::of(&["find", &name]).expect(0);
-    assert!(run.stderr.contains("the recording was interrupted"), "{run:?}");
-    assert!(!run.stderr.contains("nothing is known"), "{run:?}");
-}
-
-#[test]
 fn a_damaged_chunk_is_missing_by_number() {
     let (directory, path) = capture(5_000, &[]);
     let store = directory.path().join("store").display().to_string();

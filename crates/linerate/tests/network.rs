@@ -126,6 +126,28 @@ fn recorded_is_what_was_sent() -> Outcome {
     Ok(())
 }
 
+/// A store is searched while it is recorded to, and after its recorder was killed.
+fn a_recording_that_goes_on_is_told_from_one_that_was_killed() -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store").display().to_string();
+    let wire = Wire::new(&VethConfig::default());
+    let recorder = Wire::start(&wire.there, &["record", "packet:there", "--to", &store, "--json"]);
+    let find = || {
+        let result = Run::of(&["find", &store, "--json"]).expect(0).result();
+        let told = (number(&result, "interruptions"), number(&result, "recordings_going_on"));
+        (told, result["complete"].as_bool(), Run::of(&["find", &store]).expect(0).stderr)
+    };
+    let (told, complete, words) = find();
+    assert_eq!((told, complete), ((0, 1), Some(true)));
+    assert!(words.contains("the recording goes on"), "{words}");
+    drop(recorder);
+    let (told, complete, words) = find();
+    assert_eq!((told, complete), ((1, 0), Some(false)));
+    assert!(words.contains("the recording was interrupted"), "{words}");
+    assert!(!words.contains("nothing is known"), "{words}");
+    Ok(())
+}
+
 /// An interface that goes down and comes back, or is made anew, does not end a recording.
 fn recording_survives_its_interface() -> Outcome {
     let directory = tempfile::tempdir().unwrap();
@@ -356,6 +378,7 @@ fn main() -> ExitCode {
     testing::run(tests![
         received_is_what_was_sent,
         recorded_is_what_was_sent,
+        a_recording_that_goes_on_is_told_from_one_that_was_killed,
         recording_survives_its_interface,
         a_frame_beyond_the_mtu_is_refused,
         signals_end_a_run,
