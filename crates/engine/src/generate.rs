@@ -172,8 +172,7 @@ impl RxQueue for Generator {
         let is_over = now_ns > last_ns;
         // What was due within the time still goes if it is a moment late only: then as many frames
         // as rate and time ask for are sent.
-        let is_behind = self.pacer.is_unlimited() || self.pacer.delay_ns(now_ns) > STALL_NS;
-        if is_over && is_behind {
+        if is_over && (self.pacer.is_unlimited() || self.pacer.delay_ns(now_ns) > STALL_NS) {
             self.end(now_ns);
             return Ok(0);
         }

@@ -263,7 +263,18 @@ mod tests {
             &sender(90, Some(device(85, 5))),
         );
         assert_eq!((account.unexplained_packets(), account.lost_packets()), (0, 15));
-        // ... and unexplained if nobody does.
+        // What it refused at first and took when it was given again is not lost.
+        let account = Account::of_sender(
+            "packet:a",
+            intended.clone(),
+            &unsent,
+            &sender(90, Some(device(88, 7))),
+        );
+        assert_eq!((account.unexplained_packets(), account.lost_packets()), (0, 12));
+        for fact in [Entry::packets("device_dropped", 2), Entry::packets("device_refused", 5)] {
+            assert!(account.facts.contains(&fact), "{:?}", account.facts);
+        }
+        // The device counted fewer and nobody says why: unexplained.
         let account =
             Account::of_sender("packet:a", intended, &unsent, &sender(90, Some(device(85, 0))));
         assert_eq!(account.unexplained_packets(), 5);

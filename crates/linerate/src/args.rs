@@ -37,6 +37,7 @@ pub enum Verb {
     /// Print shell completions
     #[command(after_help = "\
 Examples:
+  mkdir -p ~/.local/share/bash-completion/completions
   linerate completions bash > ~/.local/share/bash-completion/completions/linerate
   linerate completions fish > ~/.config/fish/completions/linerate.fish")]
     Completions {

@@ -41,6 +41,10 @@ impl Wire {
         Running { child, stdout }
     }
 
+    fn record_there(&self, store: &str) -> Running {
+        Self::start(&self.there, &["record", "packet:there", "--to", store, "--json"])
+    }
+
     fn run(namespace: &Namespace, arguments: &[&str]) -> Run {
         namespace.run(|| command(arguments).output()).unwrap().map(Run::from).unwrap()
     }
@@ -101,7 +105,7 @@ fn recorded_is_what_was_sent() -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store").display().to_string();
     let wire = Wire::new(&VethConfig::default());
-    let recorder = Wire::start(&wire.there, &["record", "packet:there", "--to", &store, "--json"]);
+    let recorder = wire.record_there(&store);
     let arguments =
         ["generate", "packet:here", "--count", "30k", "--size", "64-1514", "--vlan", "7", "--json"];
     Wire::run(&wire.here, &arguments).expect(0);
@@ -131,7 +135,7 @@ fn a_recording_that_goes_on_is_told_from_one_that_was_killed() -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store").display().to_string();
     let wire = Wire::new(&VethConfig::default());
-    let recorder = Wire::start(&wire.there, &["record", "packet:there", "--to", &store, "--json"]);
+    let recorder = wire.record_there(&store);
     let find = || {
         let result = Run::of(&["find", &store, "--json"]).expect(0).result();
         let told = (number(&result, "interruptions"), number(&result, "recordings_going_on"));
@@ -153,7 +157,7 @@ fn recording_survives_its_interface() -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store").display().to_string();
     let wire = Wire::new(&VethConfig::default());
-    let recorder = Wire::start(&wire.there, &["record", "packet:there", "--to", &store, "--json"]);
+    let recorder = wire.record_there(&store);
     let send = || {
         Wire::run(&wire.here, &["generate", "packet:here", "--count", "1000", "--json"]).expect(0);
     };

@@ -11,6 +11,7 @@
 //! Limits: a sealed segment is not looked at; [`crate::find`] notices damage in it when it reads.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -140,8 +141,12 @@ pub(crate) fn seal_file(path: &Path, index: &TimeIndex) -> Result<PathBuf> {
     let time_ns = if earliest == u64::MAX { facts.session } else { earliest };
     let sealed =
         path.with_file_name(segment::sealed_name(time_ns, facts.stream, facts.segment_number));
-    // On a full disk the segment does without: the index can be made again from its chunks.
-    let _ = index.write(&sealed);
+    // On a full disk the segment does without: readers make the index again from its chunks.
+    if let Err(error) = index.write(&sealed)
+        && !matches!(error.io_kind(), Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    {
+        return Err(error);
+    }
     fs::rename(path, &sealed).map_err(|source| StoreError::Write {
         what: format!("the new name of {}, {}", path.display(), sealed.display()),
         source,

@@ -160,15 +160,12 @@ impl Report {
     /// The code of the first problem is that of the run which would meet it.
     fn exit(&self) -> Exit {
         let problem = self.findings.iter().find(|it| it.severity == Severity::Problem);
-        if problem.is_some_and(|problem| problem.facts["right_missing"] == true) {
-            return Exit::Permission;
-        }
-        match problem.map(|problem| problem.area) {
+        match problem.map(|problem| (problem.area, problem.lacks_right)) {
             None => Exit::Success,
-            Some(Area::Rights) => Exit::Permission,
-            Some(Area::Port) => Exit::Port,
-            Some(Area::Storage) => Exit::Storage,
-            Some(Area::Cpus | Area::Clock | Area::Memory) => Exit::Failure,
+            Some((Area::Rights, _) | (_, true)) => Exit::Permission,
+            Some((Area::Port, _)) => Exit::Port,
+            Some((Area::Storage, _)) => Exit::Storage,
+            Some((Area::Cpus | Area::Clock | Area::Memory, _)) => Exit::Failure,
         }
     }
 }

@@ -92,6 +92,8 @@ pub struct Finding {
     pub command: Option<String>,
     /// What was seen, for programs.
     pub facts: Value,
+    /// Whether a missing right is behind it though its area is another: decides on the exit code.
+    pub lacks_right: bool,
 }
 
 impl Finding {
@@ -112,6 +114,7 @@ impl Finding {
             remedy: None,
             command: None,
             facts: json!({}),
+            lacks_right: false,
         }
     }
 
@@ -148,6 +151,13 @@ impl Finding {
     #[must_use]
     pub fn facts(mut self, facts: Value) -> Self {
         self.facts = facts;
+        self
+    }
+
+    /// Whether a missing right is behind it, where the area does not say so.
+    #[must_use]
+    pub fn lacking_right(mut self, lacks_right: bool) -> Self {
+        self.lacks_right = lacks_right;
         self
     }
 

@@ -59,11 +59,9 @@ fn unusable(error: &sys::Error) -> Finding {
         _ => "choose another directory",
     };
     Finding::new(Area::Storage, "writable", error.to_string(), why)
-        .facts(json!({
-            "writable": false,
-            "right_missing": error.kind() == sys::Kind::Permission,
-        }))
+        .facts(json!({ "writable": false }))
         .is(Severity::Problem, remedy)
+        .lacking_right(error.kind() == sys::Kind::Permission)
 }
 
 fn kind(found: &FileSystem) -> Finding {

@@ -4,7 +4,7 @@ use engine::pacer::Rate;
 use port::Reason;
 
 use super::Sent;
-use crate::units::{grouped, rate_in_words};
+use crate::units::{counted, rate_in_words};
 
 /// One sentence with the asked and the achieved rate; nothing if the schedule was kept.
 pub fn in_words(asked: Rate, sent: &Sent) -> Option<String> {
@@ -23,9 +23,9 @@ pub fn in_words(asked: Rate, sent: &Sent) -> Option<String> {
         }
     };
     Some(format!(
-        "the asked rate was not reached: asked {}, achieved {}; {} packets were late",
+        "the asked rate was not reached: asked {}, achieved {}; late: {}",
         rate_in_words(asked),
         rate_in_words(achieved),
-        grouped(late)
+        counted(late, "packet")
     ))
 }
