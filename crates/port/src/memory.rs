@@ -8,13 +8,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
-
 use crate::batch::Batch;
 use crate::counters::{RxCounters, TxCounters};
 use crate::error::{PortError, Result};
 use crate::null::FRAME_BYTES_MAX;
 use crate::queue::{PortDescription, RxQueue, TxQueue};
+use crate::ring::{Consumer, Producer, PushError, RingBuffer};
 
 /// Batches that a ring holds unless told otherwise: 16,384 frames.
 pub const BATCHES: usize = 256;
@@ -205,8 +204,19 @@ fn nap_until(timeout: Duration, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;
         }
-        std::thread::sleep(NAP);
+        nap();
     }
+}
+
+#[cfg(not(loom))]
+fn nap() {
+    std::thread::sleep(NAP);
+}
+
+/// A model has no time: whoever naps goes on once another thread has.
+#[cfg(loom)]
+fn nap() {
+    loom::thread::yield_now();
 }
 
 fn describe(name: &str) -> PortDescription {
@@ -218,6 +228,9 @@ fn describe(name: &str) -> PortDescription {
         speed_bps: None,
     }
 }
+
+#[cfg(all(test, loom))]
+mod model;
 
 #[cfg(test)]
 mod tests {

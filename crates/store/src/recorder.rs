@@ -14,6 +14,7 @@
 
 mod config;
 mod directory;
+mod hand_over;
 mod keeper;
 mod sealer;
 mod status;
@@ -27,7 +28,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use port::Reason;
-use rtrb::{Consumer, Producer, RingBuffer};
 use sys::direct_io::DirectWriter;
 use sys::memory::{Buffer, Buffers};
 
@@ -35,6 +35,7 @@ use crate::chunk::{CHUNK_BYTES, ChunkContent, OpenChunk};
 use crate::error::Result;
 use crate::ledger::{InputCounters, Ledger};
 use crate::recover::RecoveryReport;
+use hand_over::{AppendEnd, hand_over};
 use keeper::{Keeper, Maker};
 use status::Status;
 use writer_thread::{DEPTH_MAX, WriterThread};
@@ -101,8 +102,7 @@ pub struct RecorderSummary {
 #[derive(Debug)]
 pub struct Recorder {
     chunk: Option<OpenChunk<Buffer>>,
-    full: Producer<FullChunk>,
-    free: Consumer<Buffer>,
+    output: AppendEnd<FullChunk, Buffer, Ledger>,
     status: Arc<Status>,
     thread: Option<JoinHandle<Vec<SealedSegment>>>,
     input: InputCounters,
@@ -139,20 +139,14 @@ impl Recorder {
         let depth = DEPTH_MAX.min(count / 2);
         let disk = DirectWriter::new(config.engine, depth, &[region])?;
         let engine = disk.description().to_string();
-        let (full, full_out) = RingBuffer::new(count + 1);
-        let (mut free_in, free) = RingBuffer::new(count + 1);
-        for buffer in pool.split() {
-            let _ = free_in.push(buffer);
-        }
+        let (output, input) = hand_over(pool.split());
         let keeper = Keeper::start(maker, first.facts.number, Arc::clone(&status))?;
         let parts = (disk, keeper, Arc::clone(&status));
-        let writer = WriterThread::new((full_out, free_in), parts, first, config.sync_interval);
+        let writer = WriterThread::new(input, parts, first, config.sync_interval);
         let thread = writer_thread::start(writer)?;
-        status.set_writer(thread.thread().clone());
         let recorder = Self {
             chunk: None,
-            full,
-            free,
+            output,
             status,
             thread: Some(thread),
             input: InputCounters::default(),
@@ -182,7 +176,7 @@ impl Recorder {
     #[cold]
     fn append_to_next(&mut self, time_ns: u64, data: &[u8], original_length: u32) -> Append {
         self.close_chunk();
-        if let Ok(buffer) = self.free.pop() {
+        if let Some(buffer) = self.output.take() {
             let chunk = self.chunk.insert(OpenChunk::new(buffer));
             if chunk.push(time_ns, data, original_length) {
                 return Append::Stored;
@@ -258,7 +252,7 @@ impl Recorder {
 
     /// Chunks of the pool that are free at the moment.
     pub fn free_chunks(&self) -> usize {
-        self.free.slots()
+        self.output.free_count()
     }
 
     /// Ends the recording: everything is written, flushed and sealed, or counted as lost.
@@ -270,9 +264,9 @@ impl Recorder {
     /// Idempotent, so that dropping a recorder ends it in the same way.
     fn end(&mut self) -> Vec<SealedSegment> {
         self.close_chunk();
-        self.status.finish(self.ledger());
-        self.status.wake_writer();
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+        let Some(thread) = self.thread.take() else { return Vec::new() };
+        self.output.finish(self.ledger(), || thread.thread().unpark());
+        thread.join().unwrap_or_default()
     }
 
     fn stored(&self) -> Amount {
@@ -304,9 +298,9 @@ impl Recorder {
         self.closed.packets += u64::from(content.packets);
         self.closed.bytes += content.captured_bytes;
         let chunk = FullChunk { buffer, content, ledger: self.ledger() };
-        // The ring has room for all buffers of the pool.
-        let _ = self.full.push(chunk);
-        self.status.wake_writer();
+        if let Some(thread) = &self.thread {
+            self.output.give(chunk, || thread.thread().unpark());
+        }
     }
 }
 

@@ -26,8 +26,10 @@ mod interface;
 mod mapping;
 mod ring;
 mod sender;
+mod slot;
 mod socket;
 mod statistics;
+mod status_word;
 mod walk;
 
 pub use block::Block;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 
 use sys::Kind;
 use sys::direct_io::DirectFile;
@@ -53,7 +53,8 @@ pub struct SealedSegment {
 /// What the keeper is asked to do, in order.
 #[derive(Debug)]
 pub(super) enum Job {
-    Prepare,
+    /// Another segment; whoever asks is woken when it is ready or cannot be made.
+    Prepare(Thread),
     Flush(Arc<DirectFile>, Share),
     Seal(Ended),
     /// A segment that was made ready in vain.
@@ -145,8 +146,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the thread; it wakes the writer when a segment is ready. `first_number` is that of the
-    /// segment which is ready already.
+    /// Starts the thread. `first_number` is that of the segment which is ready already.
     pub(super) fn start(mut maker: Maker, first_number: u32, status: Arc<Status>) -> Result<Self> {
         let (jobs, to_do) = mpsc::channel();
         let (answers, prepared) = mpsc::channel();
@@ -154,14 +154,14 @@ impl Keeper {
             let mut sealer = Sealer::new(Arc::clone(&status), first_number);
             for job in to_do {
                 match job {
-                    Job::Prepare => {
+                    Job::Prepare(asker) => {
                         let prepared = maker.prepare(&status);
                         if let Ok(prepared) = &prepared {
                             sealer.prepared(prepared.facts.number);
                         }
                         // If nobody listens any more, recovery removes the empty segment.
                         let _ = answers.send(prepared);
-                        status.wake_writer();
+                        asker.unpark();
                     }
                     Job::Flush(file, share) => flush(&file, share, &status),
                     Job::Seal(ended) => sealer.end(ended),

@@ -8,10 +8,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::{Mutex, PoisonError};
 
-use crate::ledger::Ledger;
 use crate::words::counted;
 
 /// Events kept for a caller that does not ask for them.
@@ -94,12 +92,7 @@ pub(crate) struct Status {
     pub(crate) given_up_bytes: AtomicU64,
     /// Nothing can be written at present.
     storage_failed: AtomicBool,
-    /// No further chunk will come.
-    finishing: AtomicBool,
-    /// The account at the end, as far as the appending side knows it.
-    account: OnceLock<Ledger>,
     events: Mutex<VecDeque<RecorderEvent>>,
-    writer: OnceLock<Thread>,
 }
 
 impl Status {
@@ -118,33 +111,6 @@ impl Status {
     pub(crate) fn resume_storage(&self) {
         if self.storage_failed.swap(false, Ordering::Relaxed) {
             self.tell(RecorderEvent::StorageResumed);
-        }
-    }
-
-    pub(crate) fn finishing(&self) -> bool {
-        self.finishing.load(Ordering::Acquire)
-    }
-
-    /// Says that no further chunk will come, and what was put into chunks or lost before.
-    pub(crate) fn finish(&self, account: Ledger) {
-        let _ = self.account.set(account);
-        self.finishing.store(true, Ordering::Release);
-    }
-
-    /// The account that [`finish`](Self::finish) was told.
-    pub(crate) fn account(&self) -> Ledger {
-        self.account.get().copied().unwrap_or_default()
-    }
-
-    /// Says which thread writes chunks, before any other asks to wake it.
-    pub(crate) fn set_writer(&self, writer: Thread) {
-        let _ = self.writer.set(writer);
-    }
-
-    /// Makes the writer look for work. A system call only if it sleeps.
-    pub(crate) fn wake_writer(&self) {
-        if let Some(writer) = self.writer.get() {
-            writer.unpark();
         }
     }
 

@@ -12,14 +12,15 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rtrb::{Consumer, Producer};
 use sys::direct_io::{Completion, DirectWriter, Engine, Refusal, Wait};
 use sys::memory::Buffer;
 
+use super::hand_over::WriteEnd;
 use super::keeper::{Job, Keeper, Prepared, SealedSegment, Share};
 use super::status::Status;
 use super::writing::{FullChunk, Writing};
 use crate::error::Result;
+use crate::ledger::Ledger;
 
 /// Chunks of 1 MiB in flight at most: enough for any one disk.
 pub(super) const DEPTH_MAX: usize = 16;
@@ -40,8 +41,7 @@ enum Next {
 
 /// Everything the thread owns.
 pub(super) struct WriterThread {
-    pub(super) full: Consumer<FullChunk>,
-    pub(super) free: Producer<Buffer>,
+    input: WriteEnd<FullChunk, Buffer, Ledger>,
     disk: DirectWriter,
     keeper: Keeper,
     status: Arc<Status>,
@@ -62,14 +62,13 @@ pub(super) struct WriterThread {
 
 impl WriterThread {
     pub(super) fn new(
-        (full, free): (Consumer<FullChunk>, Producer<Buffer>),
+        input: WriteEnd<FullChunk, Buffer, Ledger>,
         (disk, keeper, status): (DirectWriter, Keeper, Arc<Status>),
         first: Prepared,
         sync_interval: Option<Duration>,
     ) -> Self {
         Self {
-            full,
-            free,
+            input,
             disk,
             keeper,
             status,
@@ -88,12 +87,12 @@ impl WriterThread {
     /// Works until the recorder has finished and everything is on disk or given up.
     pub(super) fn run(mut self) -> Vec<SealedSegment> {
         loop {
-            // Read before the ring is: whatever was pushed before the end is seen below.
-            let finishing = self.status.finishing();
-            let mut progress = self.take_full();
+            let waiting = self.queue.len();
+            let finishing = self.input.take_into(&mut self.queue);
+            let mut progress = self.queue.len() > waiting;
             self.take_prepared(finishing);
             progress |= self.submit();
-            self.ask_ahead();
+            self.ask_ahead(finishing);
             progress |= self.collect(!progress);
             self.end_segments(finishing);
             self.flush_by_time();
@@ -101,23 +100,15 @@ impl WriterThread {
                 break;
             }
             if !progress && self.disk.in_flight() == 0 {
-                thread::park_timeout(NAP);
+                self.input.wait(NAP);
             }
         }
         if let Next::Ready(prepared) = self.next {
             self.keeper.ask(Job::Spare(Writing::new(*prepared).end().0));
         }
-        let mut account = self.status.account();
+        let mut account = self.input.account();
         account.give_up(self.abandoned.packets, self.abandoned.bytes);
         self.keeper.finish(account)
-    }
-
-    fn take_full(&mut self) -> bool {
-        let before = self.queue.len();
-        while let Ok(chunk) = self.full.pop() {
-            self.queue.push_back(chunk);
-        }
-        self.queue.len() > before
     }
 
     fn take_prepared(&mut self, finishing: bool) {
@@ -209,18 +200,18 @@ impl WriterThread {
 
     fn ask_next(&mut self) {
         self.next = Next::Asked;
-        self.keeper.ask(Job::Prepare);
+        self.keeper.ask(Job::Prepare(thread::current()));
     }
 
     /// Has the next segment made ready well before the current one is full.
-    fn ask_ahead(&mut self) {
+    fn ask_ahead(&mut self, finishing: bool) {
         let wanted = self.current.as_ref().is_some_and(Writing::is_half_full);
         let may = match self.next {
             Next::None => true,
             Next::Failed(_) => self.retry_at.is_none_or(|at| Instant::now() >= at),
             Next::Asked | Next::Ready(_) => false,
         };
-        if wanted && may && !self.status.finishing() {
+        if wanted && may && !finishing {
             self.ask_next();
         }
     }
@@ -257,8 +248,7 @@ impl WriterThread {
                 self.status.written_packets.fetch_add(share.packets, Ordering::Relaxed);
                 self.status.written_bytes.fetch_add(share.bytes, Ordering::Relaxed);
                 self.status.resume_storage();
-                // The ring holds all buffers of the pool, and a recorder that is gone needs none.
-                let _ = self.free.push(buffer);
+                self.input.give_back(buffer);
             }
         }
     }
@@ -335,7 +325,6 @@ impl WriterThread {
 
     fn is_done(&self) -> bool {
         self.queue.is_empty()
-            && self.full.is_empty()
             && self.current.is_none()
             && self.ending.is_empty()
             && !matches!(self.next, Next::Asked)

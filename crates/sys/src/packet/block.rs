@@ -1,31 +1,9 @@
 //! One filled block of a receive ring, owned until it is dropped.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::mapping::Mapping;
 use super::walk::{Descriptor, Limits, Walk, walk};
-
-/// What the reader keeps about each block of the ring.
-#[derive(Debug, Default)]
-pub(super) struct Slot {
-    /// A [`Block`] for it exists.
-    held: AtomicBool,
-    /// Room for its descriptors, kept while no [`Block`] holds it. The lock is only ever taken
-    /// by whoever owns the block, so nobody waits.
-    descriptors: Mutex<Vec<Descriptor>>,
-}
-
-impl Slot {
-    /// A slot with room for `frames` descriptors.
-    pub(super) fn with_room_for(frames: usize) -> Self {
-        Self { held: AtomicBool::new(false), descriptors: Mutex::new(Vec::with_capacity(frames)) }
-    }
-
-    pub(super) fn is_held(&self) -> bool {
-        self.held.load(Ordering::Acquire)
-    }
-}
 
 /// A filled block of a [`PacketRing`](super::PacketRing).
 ///
@@ -48,18 +26,11 @@ impl Block {
         index: usize,
         limits: Limits,
     ) -> Option<(Self, Walk)> {
-        let slot = mapping.slot(index)?;
-        if slot.is_held() || !mapping.is_filled(index) {
-            return None;
-        }
-        slot.held.store(true, Ordering::Relaxed);
-        let mut descriptors =
-            std::mem::take(&mut *slot.descriptors.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut descriptors = mapping.slot(index)?.take(mapping.status(index))?;
         descriptors.clear();
-        // SAFETY: the status says that the kernel has handed the block over and writes no more
-        // to it (read with acquire ordering in `is_filled`); only the ring takes blocks, by
-        // `&mut self`, and `held` shows that no `Block` refers to this one. So this is the only
-        // reference into the block, and it ends before the `Block` is made.
+        // SAFETY: the slot gave the block out: the kernel has handed it over and writes no more
+        // to it, and no `Block` refers to it; only the ring takes blocks, by `&mut self`. So this
+        // is the only reference into the block, and it ends before the `Block` is made.
         let memory = unsafe {
             std::slice::from_raw_parts_mut(mapping.block(index).as_ptr(), mapping.block_bytes())
         };
@@ -107,10 +78,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let Some(slot) = self.mapping.slot(self.index) else { return };
-        *slot.descriptors.lock().unwrap_or_else(PoisonError::into_inner) =
-            std::mem::take(&mut self.descriptors);
-        self.mapping.status(self.index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        // Only now: while the status still said "filled", a free slot would be taken again.
-        slot.held.store(false, Ordering::Release);
+        let descriptors = std::mem::take(&mut self.descriptors);
+        slot.give_back(self.mapping.status(self.index), descriptors);
     }
 }

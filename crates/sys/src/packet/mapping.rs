@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libc::tpacket_hdr_v1;
 
-use super::block::Slot;
+use super::slot::{Slot, is_filled};
 use super::walk::block_field;
 use crate::{Error, Result};
 
@@ -98,7 +98,7 @@ impl Mapping {
 
     /// The kernel has filled the block and given it to the reader.
     pub(super) fn is_filled(&self, index: usize) -> bool {
-        self.status(index).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+        is_filled(self.status(index))
     }
 
     /// Looks at the header of a block that the kernel may be filling.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::block::{Block, Slot};
+use super::block::Block;
 use super::fanout::Fanout;
 use super::filter::{self, BpfInstruction};
 use super::hardware_time;
 use super::interface::Interface;
 use super::mapping::Mapping;
+use super::slot::Slot;
 use super::socket::{self, set_option};
 use super::statistics::RingStatistics;
 use super::walk::Limits;
@@ -255,8 +256,8 @@ impl PacketRing {
     }
 
     fn is_ready(&self) -> bool {
-        self.mapping.slot(self.head).is_some_and(|slot| !slot.is_held())
-            && self.mapping.is_filled(self.head)
+        let status = self.mapping.status(self.head);
+        self.mapping.slot(self.head).is_some_and(|slot| slot.is_ready(status))
     }
 
     /// The time after which the kernel hands over a block that is not full.

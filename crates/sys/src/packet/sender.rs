@@ -2,6 +2,7 @@
 
 mod messages;
 mod transmit_ring;
+mod transmit_slot;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -12,8 +12,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
+use super::transmit_slot::TransmitSlot;
 use crate::packet::socket::set_option;
 use crate::{Error, Result};
 
@@ -93,7 +94,7 @@ impl TransmitRing {
     ///
     /// `frame` has at most [`TransmitRing::frame_bytes_max`] bytes; more are cut off.
     pub(super) fn write(&mut self, ahead: usize, frame: &[u8]) -> bool {
-        if ahead >= SLOTS || self.state(ahead) != libc::TP_STATUS_AVAILABLE {
+        if ahead >= SLOTS || !self.status(ahead).is_free() {
             return false;
         }
         let frame = frame.get(..self.frame_bytes_max()).unwrap_or(frame);
@@ -104,8 +105,8 @@ impl TransmitRing {
         virtio[2..4].copy_from_slice(&(linear_bytes as u16).to_ne_bytes());
         let length = (VIRTIO_BYTES + frame.len()) as u32;
         let slot = self.slot(ahead);
-        // SAFETY: the slot lies inside of the mapping and is ours, since its state is
-        // "available"; header and frame end within it; its start is aligned to a power of two.
+        // SAFETY: the slot lies inside of the mapping and is ours, since it is free; header and
+        // frame end within it; its start is aligned to a power of two.
         unsafe {
             slot.add(LENGTH_AT).cast::<u32>().write(length);
             slot.add(VIRTIO_AT)
@@ -119,16 +120,14 @@ impl TransmitRing {
     /// Marks the next `count` slots, which were written, as to be sent by the next send call.
     pub(super) fn hand_over(&mut self, count: usize) {
         for ahead in 0..count {
-            self.status(ahead).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+            self.status(ahead).request();
         }
     }
 
     /// Moves past the slots that the kernel has taken of the `count` that were handed over, and
     /// gives their number.
     pub(super) fn advance(&mut self, count: usize) -> usize {
-        let is_left =
-            |state| state & (libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT) != 0;
-        let taken = (0..count).position(|ahead| is_left(self.state(ahead))).unwrap_or(count);
+        let taken = (0..count).position(|ahead| self.status(ahead).is_left()).unwrap_or(count);
         self.next = (self.next + taken) % SLOTS;
         taken
     }
@@ -136,7 +135,7 @@ impl TransmitRing {
     /// Takes back the next `count` slots, which the kernel has not taken.
     pub(super) fn take_back(&mut self, count: usize) {
         for ahead in 0..count {
-            self.status(ahead).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+            self.status(ahead).take_back();
         }
     }
 
@@ -146,18 +145,10 @@ impl TransmitRing {
         unsafe { self.memory.add(index * self.slot_bytes) }
     }
 
-    fn status(&self, ahead: usize) -> &AtomicU32 {
+    fn status(&self, ahead: usize) -> TransmitSlot<'_, AtomicU32> {
         // SAFETY: the status is the slot's first word; slots are aligned to powers of two, and
         // kernel and sender access the word atomically only.
-        unsafe { AtomicU32::from_ptr(self.slot(ahead).as_ptr().cast()) }
-    }
-
-    /// The state without the bits that say who took a timestamp.
-    fn state(&self, ahead: usize) -> u32 {
-        self.status(ahead).load(Ordering::Acquire)
-            & (libc::TP_STATUS_SEND_REQUEST
-                | libc::TP_STATUS_SENDING
-                | libc::TP_STATUS_WRONG_FORMAT)
+        TransmitSlot(unsafe { AtomicU32::from_ptr(self.slot(ahead).as_ptr().cast()) })
     }
 }
 
