@@ -13,7 +13,7 @@ use engine::generate::{Generator, Limit};
 use engine::live::Live;
 use engine::pacer::Rate;
 use engine::stages::Stage;
-use engine::{Stop, Worker};
+use engine::{Finished, Stop, Worker};
 use port::memory;
 use port::null::Null;
 use port::{Batch, RxCounters, RxQueue, TxQueue};
@@ -54,9 +54,20 @@ fn worker<R, S, T>(rx: R, stage: S, tx: T) -> Worker<R, S, T> {
     Worker { rx, stage, tx, cpu: Some(1), stop: Stop::new(), live: Arc::new(Live::default()) }
 }
 
+/// Runs on a thread of its own, as runs of the program do: a worker stays on its processor, and so
+/// would all threads that a recorder starts afterwards from the same thread.
+fn run<R, S, T>(worker: Worker<R, S, T>, clock: &Clock) -> Finished<R, S, T>
+where
+    R: RxQueue + Send,
+    S: Stage + Send,
+    T: TxQueue + Send,
+{
+    std::thread::scope(|scope| scope.spawn(|| worker.run(clock.clone())).join().unwrap())
+}
+
 /// Mpps of the generator into the null port.
 fn to_null(spec: &TemplateSpec, packets: u64, clock: &Clock) -> f64 {
-    let finished = worker(generator(spec, packets, clock), (), Null::default()).run(clock.clone());
+    let finished = run(worker(generator(spec, packets, clock), (), Null::default()), clock);
     packets as f64 * 1e3 / finished.elapsed_ns as f64
 }
 
@@ -89,7 +100,7 @@ fn to_store(spec: &TemplateSpec, packets: u64, directory: &Path, clock: &Clock) 
     let begun = Instant::now();
     let source = Arriving { source: generator(spec, packets, clock), clock: clock.clone() };
     let stage = Patient { recorder: Some(recorder), summary: None };
-    let finished = worker(source, stage, Null::default()).run(clock.clone());
+    let finished = run(worker(source, stage, Null::default()), clock);
     let seconds = begun.elapsed().as_secs_f64();
     let summary = finished.stage.summary.unwrap();
     let bytes: u64 = summary.segments.iter().map(|segment| segment.bytes).sum();
