@@ -164,6 +164,12 @@ impl Ledger {
         self.accounts.iter().map(Account::lost_packets).sum()
     }
 
+    /// What was transmitted by the last port that sends.
+    pub fn transmitted(&self) -> Option<&Entry> {
+        let entries = self.accounts.iter().rev().flat_map(|account| &account.left);
+        entries.into_iter().find(|entry| entry.name == "transmitted")
+    }
+
     /// Adds an account that compares two places: what left the one entered the other.
     pub fn connect(&mut self, place: &str, left: Entry, entered: Entry) {
         let mut account = Account::new(place);

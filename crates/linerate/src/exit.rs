@@ -68,7 +68,8 @@ fn of_store(error: &StoreError) -> Exit {
         StoreError::System(_)
         | StoreError::Directory { .. }
         | StoreError::Locked { .. }
-        | StoreError::Write { .. } => Exit::Storage,
+        | StoreError::Write { .. }
+        | StoreError::Incomplete { .. } => Exit::Storage,
         _ => Exit::Capture,
     }
 }

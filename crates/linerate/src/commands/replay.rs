@@ -145,7 +145,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "plane": "user",
             "found_packets": found.packets_found,
             "replayed_packets": transmitted(&ledger),
-            "replayed_bytes": counters.delivered_bytes,
+            "replayed_bytes": ledger.transmitted().and_then(|entry| entry.bytes),
             "elapsed_ns": worker.elapsed_ns,
             "cpu_ns": worker.cpu_ns,
             "pace": pace_report(&paced),
@@ -182,12 +182,9 @@ pub fn source_account(counters: &port::RxCounters) -> Account {
     account
 }
 
-/// Packets that the last account of a ledger calls transmitted.
+/// Packets that the last port of a ledger transmitted.
 pub fn transmitted(ledger: &Ledger) -> u64 {
-    let sent = ledger.accounts.last().and_then(|account| {
-        account.left.iter().find(|entry| entry.name == "transmitted").map(|entry| entry.packets)
-    });
-    sent.unwrap_or(0)
+    ledger.transmitted().map_or(0, |entry| entry.packets)
 }
 
 fn pace_in_words(pace: Pace) -> String {
