@@ -79,8 +79,32 @@ fn a_header_that_does_not_fit(disk: &Path, source: &str) {
     assert!(run.stderr.contains("it holds 0 packets"), "{run:?}");
 }
 
+/// A recording that its disk did not take whole ends with its ledger, and with the disk's code.
+fn a_recording_that_lost_packets_says_so() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let source = directory.path().join("frames.pcapng").display().to_string();
+    let port = format!("pcap:{source}");
+    Run::of(&["generate", &port, "--count", "12k", "--size", "1000"]).expect(0);
+    for (disk_bytes, code) in [(8 * MIB, 5), (40 * MIB, 0)] {
+        on_small_disk(disk_bytes, |disk| {
+            let store = disk.join("store").display().to_string();
+            let record = ["record", &port, "--to", &store, "--segment", "4MiB", "--json"];
+            let result = Run::of(&record).expect(code).result();
+            let left = &result["ledger"]["accounts"][1]["left"];
+            let (stored, lost) = (held(&store), number(left, "storage_packets"));
+            assert_eq!(result["ledger"]["balanced"], true, "{result}");
+            assert_eq!(result["error"], serde_json::Value::Null);
+            assert_eq!(number(&result, "recorded_packets"), stored);
+            assert_eq!((stored + lost, lost > 0), (12_000, code == 5), "{result}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 fn main() -> ExitCode {
     testing::run(tests![
+        a_recording_that_lost_packets_says_so,
         a_file_holds_what_was_transmitted,
         recorded_packets_on_a_full_disk_are_counted,
     ])

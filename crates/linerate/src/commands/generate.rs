@@ -23,7 +23,7 @@ use wire::template::{
     TemplateSpec, TransportSpec, UdpSpec, VlanSpec,
 };
 
-use crate::exit::{Exit, Usage};
+use crate::exit::{self, Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -272,7 +272,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     if let Some(error) = sent.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    Ok(exit::of_ledger(&ledger))
 }
 
 /// A file has one writer: a second one would overwrite the first one's frames.

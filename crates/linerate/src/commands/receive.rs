@@ -14,7 +14,7 @@ use port::{PortSpec, RxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -134,7 +134,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    Ok(exit::of_ledger(&ledger))
 }
 
 /// Adds the fields of one JSON object to another.

@@ -9,7 +9,7 @@ use engine::stages::record::Record;
 use engine::{Account, Finished, Ledger, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
-use port::{PortDescription, PortSpec, RxQueue};
+use port::{PortDescription, PortSpec, Reason, RxQueue};
 use serde_json::{Value, json};
 use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
 use store::recorder::{Recorder, RecorderConfig};
@@ -17,7 +17,7 @@ use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
 use crate::commands::receive::InputArgs;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -29,7 +29,7 @@ use crate::units;
 #[command(after_help = "\
 The store is a directory of plain pcapng files that Wireshark and tcpdump open. What an earlier
 recording left unfinished there is recovered first. A full disk does not end the recording: the
-loss is counted as storage, and writing goes on when there is room again.
+loss is counted as storage, writing goes on when there is room again, and the exit code is 5.
 
 Examples:
   linerate record eth0 --to /data/capture
@@ -167,34 +167,28 @@ fn conclude<R: RxQueue>(
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    Ok(exit::of_ledger(&ledger))
 }
 
 /// Which stage was late and what would help, where packets were lost.
 fn advice(ledger: &Ledger) -> Option<&'static str> {
-    let lost = |reason: port::Reason| {
-        ledger
-            .accounts
-            .iter()
-            .flat_map(|account| &account.left)
-            .any(|entry| entry.name == reason.name() && entry.packets > 0)
-    };
-    if lost(port::Reason::Storage) {
+    let lost = |reason: Reason| ledger.lost_to(reason) > 0;
+    if lost(Reason::Storage) {
         return Some("lost at the disk: it was full or failed; make room or choose another --to");
     }
-    if lost(port::Reason::PoolEmpty) {
+    if lost(Reason::PoolEmpty) {
         return Some(
             "lost between port and disk: the disk is slower than the traffic; a larger --pool \
              covers longer bursts, a faster disk covers all",
         );
     }
-    if lost(port::Reason::KernelRing) {
+    if lost(Reason::KernelRing) {
         return Some(
             "lost in the kernel's ring: the worker was late; a larger --ring covers longer pauses, \
              a CPU of its own (--cpu) avoids them",
         );
     }
-    lost(port::Reason::Interface).then_some(
+    lost(Reason::Interface).then_some(
         "lost at the interface, before any program: the CPU that serves its interrupts is late",
     )
 }

@@ -18,7 +18,7 @@ use crate::commands::find::SelectionArgs;
 use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
-use crate::exit::{Exit, Usage};
+use crate::exit::{self, Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -163,10 +163,9 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(match (ledger.is_balanced(), found.problems.is_empty()) {
-        (false, _) => Exit::Failure,
-        (true, false) => Exit::Capture,
-        (true, true) => Exit::Success,
+    Ok(match exit::of_ledger(&ledger) {
+        Exit::Success if !found.problems.is_empty() => Exit::Capture,
+        exit => exit,
     })
 }
 
