@@ -83,6 +83,7 @@ fn of_store(error: &StoreError) -> Exit {
         | StoreError::Locked { .. }
         | StoreError::Write { .. }
         | StoreError::Incomplete { .. } => Exit::Storage,
+        StoreError::Recording { .. } => Exit::Usage,
         _ => Exit::Capture,
     }
 }

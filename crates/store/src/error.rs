@@ -169,6 +169,15 @@ pub enum StoreError {
         /// The stream, which one recorder at a time may write.
         stream: u16,
     },
+    /// An output in the place of a recording's own files.
+    #[error(
+        "writing {name}: it has the name of a segment, a time index or a lock in a directory that is \
+         recorded to, and a recording would be lost; write to another file"
+    )]
+    Recording {
+        /// The file.
+        name: String,
+    },
     /// The format has no way to hold what was asked to be written.
     #[error("cannot write {what}")]
     Unwritable {

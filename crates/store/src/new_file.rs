@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::error::{Result, StoreError};
+use crate::segment;
 
 /// A file of which everything was written by this program since it was opened.
 #[derive(Debug)]
@@ -16,10 +17,14 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the file, replacing one of the same name.
+    /// Creates the file, replacing one of the same name, unless that belongs to a recording
+    /// ([`StoreError::Recording`]).
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
+        if segment::is_of_recording(path) {
+            return Err(StoreError::Recording { name });
+        }
         let file = File::create(path)
             .map_err(|source| StoreError::Write { what: name.clone(), source })?;
         Ok(Self { file, name })
