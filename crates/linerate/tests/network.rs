@@ -198,6 +198,42 @@ fn a_frame_beyond_the_mtu_is_refused() -> Outcome {
     Ok(())
 }
 
+/// An 802.1Q tag comes on top of what the MTU allows, and nothing else does.
+fn a_tag_goes_beyond_the_mtu() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let generate = |size: &str, more: &[&str]| {
+        let mut arguments = vec!["generate", "packet:here", "--count", "100", "--json"];
+        arguments.extend(["--size", size]);
+        arguments.extend(more);
+        Wire::run(&wire.here, &arguments)
+    };
+    let receiver = Wire::start(&wire.there, &["receive", "packet:there", "--json"]);
+    let sent = generate("1518", &["--vlan", "7"]).expect(0).result();
+    assert_eq!(number(&sent, "transmitted_packets"), 100);
+    assert_eq!(number(&sent, "transmitted_bytes"), 151_800);
+    for (size, more, longest) in [
+        ("1518", &[][..], "1514"),
+        ("1519", &["--vlan", "7"], "1518"),
+        // The outer one of two is a provider's (0x88a8).
+        ("1518", &["--vlan", "7,8"], "1514"),
+    ] {
+        let run = generate(size, more).expect(4);
+        let said = format!("a frame of {size} bytes is longer than the {longest} bytes");
+        assert!(run.stderr.contains(&said), "{}", run.stderr);
+        let result = run.result();
+        let left = &result["ledger"]["accounts"][0]["left"];
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
+        let refused = (number(left, "transmitted_packets"), number(left, "rejected_packets"));
+        assert_eq!(refused, (0, 64), "{result}");
+    }
+    receiver.signal(Signal::INT);
+    let received = receiver.finish().expect(0).result();
+    assert_eq!(number(&received, "received_packets"), 100);
+    assert_eq!(number(&received, "received_bytes"), 151_800);
+    assert_eq!(number(&received, "lost_packets"), 0);
+    Ok(())
+}
+
 /// The first signal ends a generator with its ledger, a second one ends the program at once.
 fn signals_end_a_run() -> Outcome {
     let wire = Wire::new(&VethConfig::default());
@@ -385,6 +421,7 @@ fn main() -> ExitCode {
         a_recording_that_goes_on_is_told_from_one_that_was_killed,
         recording_survives_its_interface,
         a_frame_beyond_the_mtu_is_refused,
+        a_tag_goes_beyond_the_mtu,
         signals_end_a_run,
         what_is_owed_at_the_end_is_late,
         overload_is_accounted_for,
