@@ -1,6 +1,8 @@
 //! The program on a real veth pair, two of it at once: one sends, the other records or receives.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "network/carrier.rs"]
+mod carrier;
 #[path = "network/doctor.rs"]
 mod doctor;
 mod program;
@@ -429,6 +431,7 @@ fn main() -> ExitCode {
         recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
         the_demo_ends_in_order,
+        carrier::a_missing_carrier_is_said,
         doctor::merging_is_found,
         doctor::threads_are_found,
         doctor::advice_about_merging_settles,

@@ -23,6 +23,7 @@ use wire::template::{
     TemplateSpec, TransportSpec, UdpSpec, VlanSpec,
 };
 
+use crate::carrier::{self, Way};
 use crate::exit::{self, Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
@@ -254,6 +255,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}", args.port, description.mechanism));
+    carrier::tell(&output, &args.port, Way::Out);
     output.say(&format!("rate: {}", units::rate_in_words(args.rate)));
     let workers = sender.workers(senders)?;
     let watch = Watch {

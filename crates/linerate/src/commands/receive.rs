@@ -14,6 +14,7 @@ use port::{PortSpec, RxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 
+use crate::carrier::{self, Way};
 use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
@@ -93,6 +94,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
+    carrier::tell(&output, &args.port, Way::In);
     let worker = Worker {
         rx,
         stage: Meter::default(),

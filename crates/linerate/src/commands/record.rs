@@ -16,6 +16,7 @@ use store::recorder::{Recorder, RecorderConfig};
 use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
+use crate::carrier::{self, Way};
 use crate::commands::receive::InputArgs;
 use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
@@ -86,6 +87,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
+    carrier::tell(&output, &args.port, Way::In);
     output.say(&format!("to {}: {}", args.to.display(), recorder.engine()));
     say_recovery(&output, &recovered);
     let worker = Worker {

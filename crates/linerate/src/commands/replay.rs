@@ -14,6 +14,7 @@ use store::file_port::RecordRx;
 use store::find::Find;
 use sys::clock::Clock;
 
+use crate::carrier::{self, Way};
 use crate::commands::find::SelectionArgs;
 use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
@@ -100,6 +101,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}; {plan}", args.onto, description.mechanism));
+    carrier::tell(&output, &args.onto, Way::Out);
     output.say(&format!("pace: {}", pace_in_words(pace)));
     let worker = Worker {
         rx: Paced::new(RecordRx::new(find), pace, clock.clone()).up_to(args.count),
