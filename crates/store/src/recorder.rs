@@ -40,7 +40,9 @@ use status::Status;
 use writer_thread::{DEPTH_MAX, WriterThread};
 use writing::FullChunk;
 
-pub use config::{POOL_BYTES, RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN};
+pub use config::{
+    POOL_BYTES, POOL_BYTES_MIN, RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN,
+};
 pub use keeper::SealedSegment;
 pub use status::RecorderEvent;
 

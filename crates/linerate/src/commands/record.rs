@@ -12,7 +12,7 @@ use port::null::Null;
 use port::{PortDescription, PortSpec, Reason, RxQueue};
 use serde_json::{Value, json};
 use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
-use store::recorder::{Recorder, RecorderConfig};
+use store::recorder::{POOL_BYTES_MIN, Recorder, RecorderConfig, SEGMENT_BYTES_MIN};
 use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
@@ -46,11 +46,11 @@ pub struct RecordArgs {
     /// End after exactly this many frames
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
-    /// Length of a segment
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::bytes)]
+    /// Length of a segment, at least 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = segment)]
     pub segment: u64,
-    /// Memory between the port and the disk
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = units::bytes)]
+    /// Memory between the port and the disk, at least 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = pool)]
     pub pool: u64,
     /// How to receive
     #[command(flatten)]
@@ -60,12 +60,21 @@ pub struct RecordArgs {
     pub run: RunArgs,
 }
 
+fn segment(text: &str) -> Result<u64, String> {
+    units::bytes_from(SEGMENT_BYTES_MIN, text)
+}
+
+fn pool(text: &str) -> Result<u64, String> {
+    units::bytes_from(POOL_BYTES_MIN, text)
+}
+
 /// Runs the verb.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.run.json);
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
+    run_args::check_memory(&[args.input.memory(&args.port), ("--pool", args.pool)])?;
     let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
     let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
