@@ -6,6 +6,8 @@ mod carrier;
 #[path = "network/doctor.rs"]
 mod doctor;
 mod program;
+#[path = "network/removed.rs"]
+mod removed;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitCode};
@@ -422,6 +424,7 @@ fn main() -> ExitCode {
         recorded_is_what_was_sent,
         a_recording_that_goes_on_is_told_from_one_that_was_killed,
         recording_survives_its_interface,
+        removed::a_removed_directory_is_said,
         a_frame_beyond_the_mtu_is_refused,
         a_tag_goes_beyond_the_mtu,
         signals_end_a_run,

@@ -142,8 +142,9 @@ pub(crate) fn is_of_recording(path: &Path) -> bool {
 /// Whether a recorder of the stream is at work in the directory. The lock is held for a moment, which
 /// a recorder that starts just then waits for.
 pub(crate) fn has_recorder(directory: &Path, stream: u16) -> bool {
-    let lock = File::open(directory.join(lock_name(stream)));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    let path = directory.join(lock_name(stream));
+    let lock = is_regular(&path).then(|| File::open(&path));
+    matches!(lock, Some(Ok(lock)) if matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Name of a sealed segment whose earliest packet is of `time_ns`.

@@ -12,7 +12,7 @@ use port::null::Null;
 use port::{PortDescription, PortSpec, Reason, RxQueue};
 use serde_json::{Value, json};
 use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
-use store::recorder::{POOL_BYTES_MIN, Recorder, RecorderConfig, SEGMENT_BYTES_MIN};
+use store::recorder::{POOL_BYTES_MIN, Recorder, RecorderConfig, RecorderEvent, SEGMENT_BYTES_MIN};
 use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
@@ -178,14 +178,26 @@ fn conclude<R: RxQueue>(
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(exit::of_ledger(&ledger))
+    let misplaced = worker.stage.events().iter().any(is_misplaced);
+    Ok(match exit::of_ledger(&ledger) {
+        Exit::Success if misplaced => Exit::Storage,
+        exit => exit,
+    })
+}
+
+/// Whether a segment is not where and as it was to be in the end.
+fn is_misplaced(event: &RecorderEvent) -> bool {
+    matches!(event, RecorderEvent::SegmentRemoved { .. } | RecorderEvent::SealFailed { .. })
 }
 
 /// Which stage was late and what would help, where packets were lost.
 fn advice(ledger: &Ledger) -> Option<&'static str> {
     let lost = |reason: Reason| ledger.lost_to(reason) > 0;
     if lost(Reason::Storage) {
-        return Some("lost at the disk: it was full or failed; make room or choose another --to");
+        return Some(
+            "lost at the disk: it was full or failed, or a segment was removed; make room or choose \
+             another --to",
+        );
     }
     if lost(Reason::PoolEmpty) {
         return Some(
