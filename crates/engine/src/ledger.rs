@@ -164,6 +164,18 @@ impl Ledger {
         self.accounts.iter().map(Account::lost_packets).sum()
     }
 
+    /// Sum over all accounts of the packets lost for `reason`.
+    pub fn lost_to(&self, reason: Reason) -> u64 {
+        let entries = self.accounts.iter().flat_map(|account| &account.left);
+        entries.filter(|entry| entry.name == reason.name()).map(|entry| entry.packets).sum()
+    }
+
+    /// What was transmitted by the last port that sends.
+    pub fn transmitted(&self) -> Option<&Entry> {
+        let entries = self.accounts.iter().rev().flat_map(|account| &account.left);
+        entries.into_iter().find(|entry| entry.name == "transmitted")
+    }
+
     /// Adds an account that compares two places: what left the one entered the other.
     pub fn connect(&mut self, place: &str, left: Entry, entered: Entry) {
         let mut account = Account::new(place);

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use port::PortError;
+use engine::Ledger;
+use port::{PortError, Reason};
 use store::StoreError;
 
 /// How a run ended.
@@ -19,7 +20,7 @@ pub enum Exit {
     Permission = 3,
     /// A port is unknown, down or cannot do what was asked.
     Port = 4,
-    /// A directory or disk cannot be written.
+    /// A directory or disk cannot be written, or not all of it.
     Storage = 5,
     /// A capture is damaged or none; what could be read was used.
     Capture = 6,
@@ -53,6 +54,18 @@ pub fn of_error(error: &anyhow::Error) -> Exit {
     Exit::Failure
 }
 
+/// The exit code of a run that ended in order. What its disk did not take was asked for and is missing,
+/// though the ledger says where it went.
+pub fn of_ledger(ledger: &Ledger) -> Exit {
+    if !ledger.is_balanced() {
+        Exit::Failure
+    } else if ledger.lost_to(Reason::Storage) > 0 {
+        Exit::Storage
+    } else {
+        Exit::Success
+    }
+}
+
 fn of_system(error: &sys::Error) -> Exit {
     match error.kind() {
         sys::Kind::Permission => Exit::Permission,
@@ -68,7 +81,9 @@ fn of_store(error: &StoreError) -> Exit {
         StoreError::System(_)
         | StoreError::Directory { .. }
         | StoreError::Locked { .. }
-        | StoreError::Write { .. } => Exit::Storage,
+        | StoreError::Write { .. }
+        | StoreError::Incomplete { .. } => Exit::Storage,
+        StoreError::Recording { .. } => Exit::Usage,
         _ => Exit::Capture,
     }
 }
@@ -107,7 +122,7 @@ Exit codes:
   2  the command line makes no sense
   3  a right is missing (CAP_NET_RAW, CAP_NET_ADMIN, file modes)
   4  a port is unknown, down, or cannot do what was asked
-  5  a directory or disk cannot be written
+  5  a directory or disk cannot be written, or a recording lost packets to it
   6  a capture is damaged or none; what could be read was used
   130  a second SIGINT or SIGTERM ended the program at once";
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod carrier;
 mod commands;
 mod doctor;
 mod exit;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use port::{PortKind, PortSpec};
 
+use crate::exit::Usage;
 use crate::units;
 
 /// Options of every run.
@@ -20,6 +21,23 @@ pub struct RunArgs {
     /// Run the worker on this CPU instead of the one that the plan chooses
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
+}
+
+/// What is taken at the start must be there: the kernel would rather end other programs than refuse.
+pub fn check_memory(wanted: &[(&str, u64)]) -> Result<(), Usage> {
+    let Some(available) = sys::memory::available_bytes() else { return Ok(()) };
+    let asked: u64 = wanted.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
+    if asked <= available {
+        return Ok(());
+    }
+    let taken = wanted.iter().filter(|(_, bytes)| *bytes > 0);
+    let options: Vec<&str> = taken.map(|(option, _)| *option).collect();
+    Err(Usage(format!(
+        "{}: {}B of memory are asked for and {}B are free; ask for less, or free some",
+        options.join(" and "),
+        units::scaled(asked as f64),
+        units::scaled(available as f64)
+    )))
 }
 
 /// Parses a port for clap.

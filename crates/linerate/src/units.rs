@@ -94,6 +94,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         total_ns += number * unit_ns;
         rest = &rest[end..];
     }
+    if total_ns == 0.0 && !text.trim().is_empty() {
+        return Err(format!("«{text}»: a time is more than 0, such as 10s, 500ms, 2h30m"));
+    }
     if total_ns <= 0.0 || total_ns >= u64::MAX as f64 {
         return Err(wrong());
     }
@@ -108,6 +111,14 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let factor = factor(prefix, &DECIMAL).or_else(|| factor(prefix, &BINARY)).ok_or_else(wrong)?;
     let bytes = number * factor;
     if bytes >= u64::MAX as f64 { Err(wrong()) } else { Ok(bytes.round() as u64) }
+}
+
+/// The same, where less than `bytes_min` is of no use.
+pub fn bytes_from(bytes_min: u64, text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        enough if enough >= bytes_min => Ok(enough),
+        _ => Err(format!("«{text}»: at least {}MiB are needed", bytes_min >> 20)),
+    }
 }
 
 /// A whole number, as people write large ones: `1000000`, `1_000_000`, `1M`, `2.5k`.
@@ -223,6 +234,7 @@ mod tests {
         for wrong in ["", "10", "s", "10x", "0s", "999999999999d"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+        assert!(duration("0h0m").unwrap_err().starts_with("«0h0m»: a time is more than 0"));
     }
 
     #[test]
@@ -232,6 +244,11 @@ mod tests {
         assert_eq!(bytes("1500"), Ok(1_500));
         assert_eq!(bytes("4k"), Ok(4_000));
         assert!(bytes("12 parsecs").is_err());
+        assert_eq!(bytes_from(2 << 20, "2MiB"), Ok(2 << 20));
+        for less in ["0", "2097151", "2MB"] {
+            let expected = format!("«{less}»: at least 2MiB are needed");
+            assert_eq!(bytes_from(2 << 20, less), Err(expected));
+        }
         assert_eq!(count("1M"), Ok(1_000_000));
         assert_eq!(count("1_000"), Ok(1_000));
         assert!(count("1.5").is_err());

@@ -5,21 +5,8 @@ mod program;
 
 use std::path::Path;
 
-use program::{Run, number};
+use program::{Run, capture, number};
 use serde_json::Value;
-
-/// A directory with a capture of `count` frames in it.
-fn capture(count: u32, options: &[&str]) -> (tempfile::TempDir, String) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("frames.pcapng").display().to_string();
-    let port = format!("pcap:{path}");
-    let count = count.to_string();
-    let mut arguments = vec!["generate", &port, "--count", &count, "--json"];
-    arguments.extend(options);
-    let result = Run::of(&arguments).expect(0).result();
-    assert_eq!(result["ledger"]["balanced"], true, "{result}");
-    (directory, path)
-}
 
 #[test]
 fn generate_record_find_replay_agree() {
@@ -302,6 +289,12 @@ fn bad_ports_are_refused_by_name() {
             "--src",
         ),
         (&["receive", "null:", "--duration", "5 moons"], 2, "10s"),
+        (&["receive", "null:", "--duration", "0s"], 2, "a time is more than 0"),
+        (&["receive", "lo", "--ring", "0"], 2, "at least 2MiB"),
+        (&["receive", "lo", "--ring", "100TB"], 2, "--ring: 100 TB of memory are asked for"),
+        (&["record", "null:", "--to", "/proc/x", "--pool", "1MiB"], 2, "at least 4MiB"),
+        (&["record", "null:", "--to", "/proc/x", "--pool", "20TB"], 2, "--pool: 20.0 TB of memory"),
+        (&["record", "null:", "--to", "/proc/x", "--segment", "0"], 2, "at least 4MiB"),
         (&["find", "/nosuch/store"], 6, "/nosuch/store"),
         (&["find", "/proc/self/fd"], 6, "no recording in /proc/self/fd"),
         (&["find", "/dev/null"], 6, "cannot be searched"),

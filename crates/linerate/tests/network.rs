@@ -1,9 +1,13 @@
 //! The program on a real veth pair, two of it at once: one sends, the other records or receives.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "network/carrier.rs"]
+mod carrier;
 #[path = "network/doctor.rs"]
 mod doctor;
 mod program;
+#[path = "network/removed.rs"]
+mod removed;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitCode};
@@ -198,6 +202,42 @@ fn a_frame_beyond_the_mtu_is_refused() -> Outcome {
     Ok(())
 }
 
+/// An 802.1Q tag comes on top of what the MTU allows, and nothing else does.
+fn a_tag_goes_beyond_the_mtu() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let generate = |size: &str, more: &[&str]| {
+        let mut arguments = vec!["generate", "packet:here", "--count", "100", "--json"];
+        arguments.extend(["--size", size]);
+        arguments.extend(more);
+        Wire::run(&wire.here, &arguments)
+    };
+    let receiver = Wire::start(&wire.there, &["receive", "packet:there", "--json"]);
+    let sent = generate("1518", &["--vlan", "7"]).expect(0).result();
+    assert_eq!(number(&sent, "transmitted_packets"), 100);
+    assert_eq!(number(&sent, "transmitted_bytes"), 151_800);
+    for (size, more, longest) in [
+        ("1518", &[][..], "1514"),
+        ("1519", &["--vlan", "7"], "1518"),
+        // The outer one of two is a provider's (0x88a8).
+        ("1518", &["--vlan", "7,8"], "1514"),
+    ] {
+        let run = generate(size, more).expect(4);
+        let said = format!("a frame of {size} bytes is longer than the {longest} bytes");
+        assert!(run.stderr.contains(&said), "{}", run.stderr);
+        let result = run.result();
+        let left = &result["ledger"]["accounts"][0]["left"];
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
+        let refused = (number(left, "transmitted_packets"), number(left, "rejected_packets"));
+        assert_eq!(refused, (0, 64), "{result}");
+    }
+    receiver.signal(Signal::INT);
+    let received = receiver.finish().expect(0).result();
+    assert_eq!(number(&received, "received_packets"), 100);
+    assert_eq!(number(&received, "received_bytes"), 151_800);
+    assert_eq!(number(&received, "lost_packets"), 0);
+    Ok(())
+}
+
 /// The first signal ends a generator with its ledger, a second one ends the program at once.
 fn signals_end_a_run() -> Outcome {
     let wire = Wire::new(&VethConfig::default());
@@ -384,7 +424,9 @@ fn main() -> ExitCode {
         recorded_is_what_was_sent,
         a_recording_that_goes_on_is_told_from_one_that_was_killed,
         recording_survives_its_interface,
+        removed::a_removed_directory_is_said,
         a_frame_beyond_the_mtu_is_refused,
+        a_tag_goes_beyond_the_mtu,
         signals_end_a_run,
         what_is_owed_at_the_end_is_late,
         overload_is_accounted_for,
@@ -392,6 +434,7 @@ fn main() -> ExitCode {
         recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
         the_demo_ends_in_order,
+        carrier::a_missing_carrier_is_said,
         doctor::merging_is_found,
         doctor::threads_are_found,
         doctor::advice_about_merging_settles,

@@ -220,15 +220,28 @@ impl Batch {
         frame_bytes_max: usize,
         port: impl FnOnce() -> String,
     ) -> Result<()> {
+        self.check_lengths_by(frame_bytes_max, |_| 0, port)
+    }
+
+    /// The same for a port that takes some frames `beyond` the length that all may have.
+    pub fn check_lengths_by(
+        &self,
+        frame_bytes_max: usize,
+        beyond: impl Fn(&[u8]) -> usize,
+        port: impl FnOnce() -> String,
+    ) -> Result<()> {
         if self.block.is_none() && self.slot_bytes <= frame_bytes_max {
             return Ok(());
         }
-        match self.frames.iter().map(|frame| frame.length as usize).max() {
-            Some(frame_bytes) if frame_bytes > frame_bytes_max => {
-                Err(PortError::FrameTooLong { port: port(), frame_bytes, frame_bytes_max })
+        let long = self.frames().filter(|frame| frame.data.len() > frame_bytes_max);
+        for frame in long {
+            let (frame_bytes, longest) = (frame.data.len(), frame_bytes_max + beyond(frame.data));
+            if frame_bytes > longest {
+                let frame_bytes_max = longest;
+                return Err(PortError::FrameTooLong { port: port(), frame_bytes, frame_bytes_max });
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     fn memory(&self) -> &[u8] {

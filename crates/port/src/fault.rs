@@ -139,8 +139,13 @@ impl Injector {
         share > 0.0 && self.random.unit() < share
     }
 
+    /// Frames that were taken and not given on.
+    fn waiting(&self) -> usize {
+        self.ready.len() + self.held.len()
+    }
+
     fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.held.is_empty()
+        self.waiting() == 0
     }
 }
 

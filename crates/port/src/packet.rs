@@ -4,7 +4,7 @@ mod device;
 mod rx;
 mod tx;
 
-pub use rx::{PacketRx, RxOptions};
+pub use rx::{PacketRx, RING_BYTES_MIN, RxOptions};
 pub use tx::PacketTx;
 
 use sys::link::Link;

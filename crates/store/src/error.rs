@@ -43,6 +43,22 @@ pub enum StoreError {
         /// What the kernel said, its kind intact.
         r#source: io::Error,
     },
+    /// Writing a capture failed half way; what was written before is whole in it.
+    #[error(
+        "writing {what}: {source}; it holds {}{}",
+        counted(*packets, "packet"),
+        if is_full(source) { "; free some space, or write to another disk" } else { "" }
+    )]
+    Incomplete {
+        /// The capture that was being written.
+        what: String,
+        /// Packets that are whole in it.
+        packets: u64,
+        /// Its length in bytes up to the end of the last of them.
+        bytes: u64,
+        /// What the kernel said, its kind intact.
+        r#source: io::Error,
+    },
     /// The file has no bytes at all.
     #[error(
         "{name} is empty (0 bytes), not even a file header; a capture that saw no packet still \
@@ -153,6 +169,15 @@ pub enum StoreError {
         /// The stream, which one recorder at a time may write.
         stream: u16,
     },
+    /// An output in the place of a recording's own files.
+    #[error(
+        "writing {name}: it has the name of a segment, a time index or a lock in a directory that is \
+         recorded to, and a recording would be lost; write to another file"
+    )]
+    Recording {
+        /// The file.
+        name: String,
+    },
     /// The format has no way to hold what was asked to be written.
     #[error("cannot write {what}")]
     Unwritable {
@@ -166,12 +191,17 @@ impl StoreError {
     /// a pipe ends quietly on [`io::ErrorKind::BrokenPipe`].
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
-            Self::Open { source, .. } | Self::Read { source, .. } | Self::Write { source, .. } => {
-                Some(source.kind())
-            }
+            Self::Open { source, .. }
+            | Self::Read { source, .. }
+            | Self::Write { source, .. }
+            | Self::Incomplete { source, .. } => Some(source.kind()),
             _ => None,
         }
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

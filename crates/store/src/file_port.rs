@@ -12,13 +12,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use port::null::FRAME_BYTES_MAX;
 use port::{
-    Batch, FrameMeta, FrameRef, PortDescription, PortError, RxCounters, RxQueue, TxCounters,
-    TxQueue,
+    Batch, FrameMeta, FrameRef, PortDescription, PortError, Reason, RxCounters, RxQueue,
+    TxCounters, TxQueue,
 };
 
 use crate::capture::CaptureReader;
 use crate::error::{Result, StoreError};
 use crate::find::Find;
+use crate::new_file::NewFile;
 use crate::pcap::{PcapPrecision, PcapWriter};
 use crate::pcapng::PcapngWriter;
 use crate::record::{Interface, LinkType, Record, Section};
@@ -235,33 +236,39 @@ enum Writer {
 }
 
 /// The sending queue of a capture file: pcap with ns times if the name ends in `.pcap`, else pcapng.
+///
+/// Frames are gathered before they are written: one that was taken and does not reach the file,
+/// because the disk is full, is counted as lost to `storage`. Nothing is written behind it.
 pub struct FileTx {
-    name: String,
+    file: NewFile,
     writer: Writer,
+    has_failed: bool,
     sent: TxCounters,
 }
 
 impl FileTx {
-    /// Creates the file, replacing one of the same name.
+    /// Creates the file with its header, replacing one of the same name.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        let file = File::create(path)
-            .map_err(|source| StoreError::Write { what: name.clone(), source })?;
+        let file = NewFile::create(path)?;
+        let sink = file.sink()?;
         let mut interface = Interface::new(LinkType::ETHERNET, 0);
         let writer = if path.extension().is_some_and(|extension| extension == "pcap") {
             interface.snap_length = FRAME_BYTES_MAX as u32;
-            Writer::Pcap(PcapWriter::with_interface(file, &interface, PcapPrecision::Nanoseconds)?)
+            Writer::Pcap(PcapWriter::with_interface(sink, &interface, PcapPrecision::Nanoseconds)?)
         } else {
             let section = Section {
                 application: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).into()),
                 ..Section::default()
             };
-            let mut writer = PcapngWriter::new(file, &section)?;
+            let mut writer = PcapngWriter::new(sink, &section)?;
             writer.add_interface(&interface)?;
             Writer::Pcapng(writer)
         };
-        Ok(Self { name, writer, sent: TxCounters::default() })
+        let mut tx = Self { file, writer, has_failed: false, sent: TxCounters::default() };
+        // A disk without room for the header is told now; and a file that is cut later keeps it.
+        tx.write_out().map_err(|failure| tx.file.settle(failure))?;
+        Ok(tx)
     }
 
     fn write(&mut self, frame: FrameRef<'_>, now_ns: u64) -> Result<()> {
@@ -273,22 +280,51 @@ impl FileTx {
             Writer::Pcapng(writer) => writer.write_record(&record),
         }
     }
+
+    fn write_out(&mut self) -> Result<()> {
+        match &mut self.writer {
+            Writer::Pcap(writer) => writer.flush(),
+            Writer::Pcapng(writer) => writer.flush(),
+        }
+    }
+
+    /// What was taken and is not in the file is lost.
+    fn fail(&mut self, failure: StoreError) -> PortError {
+        let failure = self.file.settle(failure);
+        if let StoreError::Incomplete { packets, .. } = &failure {
+            self.has_failed = true;
+            self.sent.dropped.add(Reason::Storage, self.sent.accepted_packets - packets);
+        }
+        file_error(self.spec(), failure)
+    }
+
+    fn spec(&self) -> String {
+        format!("pcap:{}", self.file.name())
+    }
 }
 
 impl TxQueue for FileTx {
     fn transmit(&mut self, batch: &mut Batch) -> port::Result<usize> {
-        batch.check_lengths(FRAME_BYTES_MAX, || self.describe().spec)?;
+        batch.check_lengths(FRAME_BYTES_MAX, || self.spec())?;
+        if self.has_failed {
+            let what = "to it any more: an earlier write failed".into();
+            return Err(file_error(self.spec(), StoreError::Unwritable { what }));
+        }
         // Frames without a time are made here and now; one reading serves the batch.
         let now_ns = now_ns();
-        let count = batch.len();
+        let mut taken = 0;
+        let mut written = Ok(());
         for frame in batch.frames() {
-            self.write(frame, now_ns)
-                .map_err(|failure| file_error(format!("pcap:{}", self.name), failure))?;
+            written = self.write(frame, now_ns);
+            if written.is_err() {
+                break;
+            }
+            taken += 1;
             self.sent.accepted_packets += 1;
             self.sent.accepted_bytes += frame.data.len() as u64;
         }
-        batch.clear();
-        Ok(count)
+        batch.drop_front(taken);
+        written.map(|()| taken).map_err(|failure| self.fail(failure))
     }
 
     fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
@@ -296,11 +332,7 @@ impl TxQueue for FileTx {
     }
 
     fn flush(&mut self, _timeout: Duration) -> port::Result<bool> {
-        match &mut self.writer {
-            Writer::Pcap(writer) => writer.flush(),
-            Writer::Pcapng(writer) => writer.flush(),
-        }
-        .map_err(|failure| file_error(format!("pcap:{}", self.name), failure))?;
+        self.write_out().map_err(|failure| self.fail(failure))?;
         Ok(true)
     }
 
@@ -310,7 +342,7 @@ impl TxQueue for FileTx {
 
     fn describe(&self) -> PortDescription {
         PortDescription {
-            spec: format!("pcap:{}", self.name),
+            spec: self.spec(),
             mechanism: match self.writer {
                 Writer::Pcap(_) => "pcap file, nanosecond times".into(),
                 Writer::Pcapng(_) => "pcapng file".into(),

@@ -10,6 +10,7 @@ pub mod find;
 mod input;
 pub mod ledger;
 mod merge;
+pub mod new_file;
 mod output;
 pub mod pcap;
 pub mod pcapng;
@@ -28,6 +29,7 @@ pub mod words;
 pub use capture::{CaptureFormat, CaptureReader};
 pub use error::{Result, StoreError};
 pub use find::{Find, FindReport};
+pub use new_file::NewFile;
 pub use pcap::{PcapPrecision, PcapWriter};
 pub use pcapng::PcapngWriter;
 pub use record::{

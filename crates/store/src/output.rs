@@ -1,11 +1,13 @@
 //! A buffer in front of a writer, into which records are encoded in place.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use crate::error::{Result, StoreError};
 
 /// Bytes gathered before they are written. Longer than the longest record of either format.
 const BUFFER_LENGTH: usize = 1 << 20;
+/// No packet takes less in either format: the record header of pcap.
+const PACKET_LENGTH_MIN: usize = 16;
 
 /// Buffered output of a capture.
 pub(crate) struct Output<W: Write> {
@@ -13,19 +15,42 @@ pub(crate) struct Output<W: Write> {
     sink: Option<W>,
     buffer: Vec<u8>,
     filled: usize,
+    /// Where the packets in the buffer end, for the day on which not all of it can be written.
+    ends: Vec<u32>,
+    /// Packets and bytes that the sink has taken, up to the end of the last whole one.
+    written_packets: u64,
+    written_bytes: u64,
     what: &'static str,
 }
 
 impl<W: Write> Output<W> {
     /// `what` names the thing being written in errors.
     pub(crate) fn new(sink: W, what: &'static str) -> Self {
-        Self { sink: Some(sink), buffer: vec![0; BUFFER_LENGTH], filled: 0, what }
+        Self {
+            sink: Some(sink),
+            buffer: vec![0; BUFFER_LENGTH],
+            filled: 0,
+            ends: Vec::with_capacity(BUFFER_LENGTH / PACKET_LENGTH_MIN),
+            written_packets: 0,
+            written_bytes: 0,
+            what,
+        }
     }
 
-    /// Lets `encode` write a record of at most the buffer's length, returning how many bytes it
+    /// Lets `encode` write a packet of at most the buffer's length, returning how many bytes it
     /// used, or None if the room it was given is too small.
     #[inline]
-    pub(crate) fn append(&mut self, encode: impl Fn(&mut [u8]) -> Option<usize>) -> Result<()> {
+    pub(crate) fn append_packet(
+        &mut self,
+        encode: impl Fn(&mut [u8]) -> Option<usize>,
+    ) -> Result<()> {
+        self.append(encode)?;
+        self.ends.push(self.filled as u32);
+        Ok(())
+    }
+
+    #[inline]
+    fn append(&mut self, encode: impl Fn(&mut [u8]) -> Option<usize>) -> Result<()> {
         if let Some(length) = encode(self.buffer.get_mut(self.filled..).unwrap_or_default()) {
             self.filled += length;
             return Ok(());
@@ -42,7 +67,7 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// Writes bytes of any length.
+    /// Writes bytes of any length that are no packet.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         for part in bytes.chunks(BUFFER_LENGTH) {
             self.append(|room| {
@@ -53,28 +78,46 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
+    /// Packets appended so far; after a failed write those that the sink has whole.
+    pub(crate) fn packets(&self) -> u64 {
+        self.written_packets + self.ends.len() as u64
+    }
+
     /// Writes out what is gathered, without asking the sink to flush. What was gathered is
-    /// forgotten even on failure: how much of it reached the sink is then unknown.
+    /// forgotten even on failure; the error says how much of the whole is good.
     fn drain(&mut self) -> Result<()> {
         let gathered = self.buffer.get(..self.filled).unwrap_or_default();
+        let (reached, written) = match &mut self.sink {
+            Some(sink) => write_through(sink, gathered),
+            None => (gathered.len(), Ok(())),
+        };
+        let whole = self.ends.partition_point(|end| *end as usize <= reached);
+        let last_end = whole.checked_sub(1).and_then(|last| self.ends.get(last));
+        self.written_packets += whole as u64;
+        self.written_bytes += match &written {
+            Ok(()) => reached as u64,
+            Err(_) => last_end.copied().map_or(0, u64::from),
+        };
         self.filled = 0;
-        match &mut self.sink {
-            Some(sink) => sink
-                .write_all(gathered)
-                .map_err(|source| StoreError::Write { what: self.what.into(), source }),
-            None => Ok(()),
+        self.ends.clear();
+        written.map_err(|source| self.incomplete(source))
+    }
+
+    #[cold]
+    fn incomplete(&self, source: io::Error) -> StoreError {
+        StoreError::Incomplete {
+            what: self.what.into(),
+            packets: self.written_packets,
+            bytes: self.written_bytes,
+            source,
         }
     }
 
     /// Writes out what is gathered and flushes the sink.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.drain()?;
-        match &mut self.sink {
-            Some(sink) => {
-                sink.flush().map_err(|source| StoreError::Write { what: self.what.into(), source })
-            }
-            None => Ok(()),
-        }
+        let flushed = self.sink.as_mut().map_or(Ok(()), Write::flush);
+        flushed.map_err(|source| self.incomplete(source))
     }
 
     /// Flushes and gives the sink back.
@@ -87,6 +130,20 @@ impl<W: Write> Output<W> {
             }
         }
     }
+}
+
+/// Writes all of `bytes`, or says how many went before it failed.
+fn write_through(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut reached = 0;
+    while let Some(rest) = bytes.get(reached..).filter(|rest| !rest.is_empty()) {
+        match sink.write(rest) {
+            Ok(0) => return (reached, Err(io::ErrorKind::WriteZero.into())),
+            Ok(count) => reached += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (reached, Err(error)),
+        }
+    }
+    (reached, Ok(()))
 }
 
 impl<W: Write> Drop for Output<W> {

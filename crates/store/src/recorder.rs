@@ -41,7 +41,9 @@ use status::Status;
 use writer_thread::{DEPTH_MAX, WriterThread};
 use writing::FullChunk;
 
-pub use config::{POOL_BYTES, RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN};
+pub use config::{
+    POOL_BYTES, POOL_BYTES_MIN, RecorderConfig, SEGMENT_BYTES_ALIGNED, SEGMENT_BYTES_MIN,
+};
 pub use keeper::SealedSegment;
 pub use status::RecorderEvent;
 
@@ -69,6 +71,13 @@ impl Amount {
     fn add(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(other.packets),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
     }
 }
 
@@ -224,18 +233,15 @@ impl Recorder {
         };
         let status = &self.status;
         let given_up = amount(&status.given_up_packets, &status.given_up_bytes);
-        let stored = self.stored();
+        let removed = amount(&status.removed_packets, &status.removed_bytes);
         RecorderCounters {
-            stored: Amount {
-                packets: stored.packets.saturating_sub(given_up.packets),
-                bytes: stored.bytes.saturating_sub(given_up.bytes),
-            },
-            written: amount(&status.written_packets, &status.written_bytes),
-            durable: amount(&status.durable_packets, &status.durable_bytes),
+            stored: self.stored().less(given_up).less(removed),
+            written: amount(&status.written_packets, &status.written_bytes).less(removed),
+            durable: amount(&status.durable_packets, &status.durable_bytes).less(removed),
             pool_empty: self.pool_empty,
             storage: Amount {
-                packets: self.storage.packets + given_up.packets,
-                bytes: self.storage.bytes + given_up.bytes,
+                packets: self.storage.packets + given_up.packets + removed.packets,
+                bytes: self.storage.bytes + given_up.bytes + removed.bytes,
             },
         }
     }

@@ -112,22 +112,39 @@ pub(crate) fn lock_name(stream: u16) -> String {
     format!(".s{stream:02}.lock")
 }
 
+fn is_lock(name: &str) -> bool {
+    name.strip_prefix(".s")
+        .and_then(|name| name.strip_suffix(".lock"))
+        .is_some_and(|number| number.parse().is_ok_and(|stream: u16| lock_name(stream) == name))
+}
+
 /// Whether a recorder has ever been at work in the directory, by its lock files.
 pub(crate) fn is_store(directory: &Path) -> bool {
-    let is_lock = |name: &str| {
-        name.strip_prefix(".s")
-            .and_then(|name| name.strip_suffix(".lock"))
-            .is_some_and(|number| number.parse().is_ok_and(|stream: u16| lock_name(stream) == name))
-    };
     fs::read_dir(directory)
         .is_ok_and(|entries| entries.flatten().any(|e| e.file_name().to_str().is_some_and(is_lock)))
+}
+
+/// Whether a file at `path` is, or would be taken for, one of a recording: a segment, a time index or
+/// a lock in a directory that a recorder has been at work in.
+pub(crate) fn is_of_recording(path: &Path) -> bool {
+    // A link counts as what it leads to.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let segment = name.strip_suffix(INDEX_ENDING).map(|stem| format!("{stem}{SEALED_ENDING}"));
+    let segment = segment.as_deref().unwrap_or(name);
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    (is_lock(name) || parse_name(Path::new(segment)).is_some()) && is_store(directory)
 }
 
 /// Whether a recorder of the stream is at work in the directory. The lock is held for a moment, which
 /// a recorder that starts just then waits for.
 pub(crate) fn has_recorder(directory: &Path, stream: u16) -> bool {
-    let lock = File::open(directory.join(lock_name(stream)));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    let path = directory.join(lock_name(stream));
+    let lock = is_regular(&path).then(|| File::open(&path));
+    matches!(lock, Some(Ok(lock)) if matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Name of a sealed segment whose earliest packet is of `time_ns`.

@@ -8,7 +8,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use port::fault::FaultyTx;
+use port::{Batch, FrameMeta, Reason, TxQueue};
 use recording::{all_packets, config, files};
+use store::file_port::FileTx;
 use store::{Append, Recorder, RecorderConfig, RecorderEvent, RecorderSummary};
 use sys::Kind;
 use testing::{Outcome, on_small_disk, tests};
@@ -63,8 +66,8 @@ fn check_account(directory: &Path, appended: u64, summary: &RecorderSummary) {
             store::ledger::Ledger { lost_packets: told.lost_packets, ..Default::default() };
         ledger.lost(reason)
     };
-    assert_eq!(told_lost(port::Reason::PoolEmpty), counters.pool_empty.packets);
-    assert_eq!(told_lost(port::Reason::Storage), counters.storage.packets);
+    assert_eq!(told_lost(Reason::PoolEmpty), counters.pool_empty.packets);
+    assert_eq!(told_lost(Reason::Storage), counters.storage.packets);
     assert_eq!((told.unreadable_packets, told.interruptions), (0, 0));
     assert_eq!(told.is_complete(), lost == 0);
 }
@@ -159,7 +162,7 @@ fn the_account_has_its_room_on_a_disk_that_others_fill() -> Outcome {
         source.run(&mut recorder, |appended| appended == Append::Storage);
         while std::io::Write::write(&mut ballast, &[1; 4096]).is_ok() {}
         let mut dropped = port::Losses::default();
-        dropped.add(port::Reason::KernelRing, 77);
+        dropped.add(Reason::KernelRing, 77);
         let wire_packets = source.appended + 77;
         let input = store::ledger::InputCounters { wire_packets, filtered_packets: 0, dropped };
         recorder.note_input(input);
@@ -173,8 +176,72 @@ fn the_account_has_its_room_on_a_disk_that_others_fill() -> Outcome {
     })
 }
 
+/// Of a capture on a full disk as much is counted as transmitted as its reader finds.
+fn a_capture_holds_what_is_counted() -> Outcome {
+    for (name, faults) in
+        [("a.pcap", ""), ("a.pcapng", ""), ("b.pcapng", "duplicate=0.1&delay=0.1&delay_frames=9")]
+    {
+        on_small_disk(3 * MIB, |disk| {
+            let path = disk.join(name);
+            let tx = FileTx::create(&path).unwrap();
+            let mut tx = FaultyTx::new(tx, faults.parse()?);
+            let mut batch = Batch::new(1000);
+            let mut given = 0;
+            let error = loop {
+                while batch.push(&[7; 1000], FrameMeta::local(1000)) {
+                    given += 1;
+                }
+                match tx.transmit(&mut batch) {
+                    Ok(taken) => assert_eq!((taken, batch.len()), (64, 0)),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(tx.flush(Duration::ZERO).is_err() || faults.is_empty());
+            let held = recording::packets(&path).len() as u64;
+            let counters = tx.counters().unwrap();
+            let lost = counters.dropped.total() - counters.dropped.get(Reason::Injected);
+            assert!(counters.dropped.get(Reason::Storage) > 0 && held > 2000, "{counters:?}");
+            assert_eq!(counters.accepted_packets + batch.len() as u64, given);
+            assert_eq!(counters.accepted_packets + counters.added_packets - lost, held);
+            assert!(error.contains(&path.display().to_string()), "{error}");
+            let spaced = store::words::counted(held, "packet");
+            assert!(error.contains(&format!("it holds {spaced}; free some space")), "{error}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The same where the disk is full only when the last frames are written out.
+fn what_is_gathered_at_the_end_counts_only_when_written() -> Outcome {
+    on_small_disk(MIB / 2, |disk| {
+        let path = disk.join("a.pcapng");
+        let mut tx = FileTx::create(&path).unwrap();
+        let mut batch = Batch::new(1000);
+        for _ in 0..10 {
+            while batch.push(&[7; 1000], FrameMeta::local(1000)) {}
+            assert_eq!(tx.transmit(&mut batch).unwrap(), 64);
+        }
+        assert!(tx.flush(Duration::ZERO).unwrap_err().to_string().contains("it holds"));
+        let counters = tx.counters().unwrap();
+        let held = recording::packets(&path).len() as u64;
+        assert_eq!((counters.accepted_packets, held > 400), (640, true), "{held}");
+        assert_eq!(counters.dropped.get(Reason::Storage), 640 - held);
+        // Another batch does not go behind a gap.
+        while batch.push(&[7; 1000], FrameMeta::local(1000)) {}
+        assert!(tx.transmit(&mut batch).is_err());
+        assert_eq!(tx.counters().unwrap(), counters);
+        // And one without room for its header is none.
+        std::fs::write(disk.join("ballast"), vec![0; MIB as usize]).unwrap_err();
+        assert!(FileTx::create(disk.join("b.pcapng")).is_err());
+        Ok(())
+    })
+}
+
 fn main() -> ExitCode {
     testing::run(tests![
+        a_capture_holds_what_is_counted,
+        what_is_gathered_at_the_end_counts_only_when_written,
         a_disk_that_is_full_at_the_start_is_an_error,
         segments_shrink_to_what_the_disk_has,
         a_recording_stops_on_a_full_disk_and_goes_on_when_there_is_room,

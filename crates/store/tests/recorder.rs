@@ -5,6 +5,7 @@
 mod recording;
 
 use std::path::Path;
+use std::time::Duration;
 
 use port::{Losses, Reason};
 use proptest::prelude::*;
@@ -12,7 +13,9 @@ use recording::{Numbers, all_packets, append, config, files, has_program, packet
 use store::ledger::InputCounters;
 use store::scan::SegmentFile;
 use store::time_index::TimeIndex;
-use store::{Append, CaptureReader, Recorder, RecorderSummary, StoreError};
+use store::{
+    Append, CaptureReader, Recorder, RecorderEvent, RecorderSummary, Selection, StoreError,
+};
 
 const BASE_NS: u64 = 1_796_094_922_000_000_000;
 
@@ -229,6 +232,88 @@ fn a_directory_that_cannot_be_used_is_named() {
     let error = Recorder::open(config(&file)).unwrap_err();
     assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
     assert!(Recorder::open(config(&directory.path().join("a/b/c"))).is_ok());
+}
+
+/// Neither a recorder nor a reader waits for the other end of a pipe.
+#[test]
+fn a_lock_that_is_no_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut recorder, _) = Recorder::open(config(directory.path())).unwrap();
+    recorder.append(BASE_NS, &[1; 60], 60);
+    recorder.finish().unwrap();
+    let lock = directory.path().join(".s00.lock");
+    std::fs::remove_file(&lock).unwrap();
+    let pipe = |path: &Path| {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    pipe(&directory.path().join(".s01.lock"));
+    let remove: [(fn(&Path), _); 2] = [
+        (|path| std::fs::remove_file(path).unwrap(), true),
+        (|path| std::fs::remove_dir(path).unwrap(), false),
+    ];
+    for (remove, is_pipe) in remove {
+        if is_pipe {
+            pipe(&lock)
+        } else {
+            std::fs::create_dir(&lock).unwrap()
+        }
+        let error = Recorder::open(config(directory.path())).unwrap_err().to_string();
+        assert!(error.contains(".s00.lock") && error.contains("remove or rename it"), "{error}");
+        // An open segment is what makes a reader ask for the lock.
+        let open = directory.path().join("s00-000009.open.pcapng");
+        std::fs::copy(files(directory.path(), ".pcapng")[0].as_path(), &open).unwrap();
+        let mut find = store::Find::open(&[directory.path()], Selection::default()).unwrap();
+        while find.next_record().unwrap().is_some() {}
+        std::fs::remove_file(open).unwrap();
+        remove(&lock);
+    }
+    // A pipe for another stream's lock: that stream's open segments are left alone.
+    std::fs::write(directory.path().join("s01-000001.open.pcapng"), [0; 5000]).unwrap();
+    let (_recorder, report) = Recorder::open(config(directory.path())).unwrap();
+    assert!(report.segments.is_empty(), "{report:?}");
+}
+
+/// What was in a segment that somebody removes before it is sealed is lost, and what comes later is not,
+/// as long as there is a place for it.
+#[test]
+fn a_segment_that_is_removed_is_lost_and_the_next_is_not() {
+    for whole_directory in [false, true] {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("store");
+        let (mut recorder, _) = Recorder::open(config(&directory)).unwrap();
+        for number in 0..1000 {
+            append(&mut recorder, BASE_NS + number, &[1; 100], 100);
+        }
+        recorder.flush();
+        while recorder.counters().durable.packets < 1000 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let open = directory.join("s00-000001.open.pcapng");
+        if whole_directory {
+            std::fs::remove_dir_all(&directory).unwrap();
+        } else {
+            std::fs::remove_file(&open).unwrap();
+        }
+        // Several times the interval at which it looks.
+        std::thread::sleep(Duration::from_millis(300));
+        for number in 0..500 {
+            append(&mut recorder, BASE_NS + 2000 + number, &[2; 100], 100);
+        }
+        let summary = recorder.finish().unwrap();
+        let counters = summary.counters;
+        let expected = if whole_directory { (0, 1500) } else { (500, 1000) };
+        assert_eq!((counters.stored.packets, counters.storage.packets), expected);
+        assert_eq!(counters.durable, counters.stored);
+        assert_eq!(counters.written, counters.stored);
+        let removed = RecorderEvent::SegmentRemoved { path: open, packets: 1000 };
+        assert!(summary.events.contains(&removed), "{:?}", summary.events);
+        if !whole_directory {
+            assert_eq!(all_packets(&directory).len(), 500);
+            let find = store::Find::open(&[&directory], Selection::default()).unwrap();
+            let told: u64 = find.report().completeness.lost_packets.iter().sum();
+            assert_eq!(told, 1000);
+        }
+    }
 }
 
 #[test]

@@ -19,9 +19,11 @@
 //! Limits: regions are fixed in size; their memory goes back to the kernel when the last buffer and
 //! the last [`Region`] handle are gone.
 
+mod available;
 mod huge_pages;
 mod lock_limit;
 
+pub use available::available_bytes;
 pub use huge_pages::HugePages;
 pub use lock_limit::lock_limit_bytes;
 

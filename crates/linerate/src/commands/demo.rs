@@ -33,7 +33,7 @@ use wire::template::{Field, Ipv4Spec, NetworkSpec, TemplateSpec, TransportSpec, 
 use crate::commands::generate::Sent;
 use crate::commands::receive::measured;
 use crate::commands::replay::{source_account, transmitted};
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
 use crate::network::{Network, RECEIVER, SENDER};
 use crate::output::{self, Output};
@@ -364,7 +364,7 @@ impl Demo {
             self.output.say(&format!("the recording is in {}", Path::new(path).display()));
         }
         let whole = story.received_packets == story.replayed_packets;
-        if story.ledger.is_balanced() && whole { Exit::Success } else { Exit::Failure }
+        if whole { exit::of_ledger(&story.ledger) } else { Exit::Failure }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use store::find::{Find, FindReport};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
-use store::{PcapngWriter, StoreError};
+use store::{NewFile, PcapngWriter, StoreError};
 use wire::ip_protocol;
 
 use crate::commands::overwrite::refuse_to_overwrite;
@@ -143,31 +143,31 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     }
     let selection = args.selection.selection()?;
     if let Some(target) = &args.write {
-        let output = if to_stdout {
-            File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
-        } else {
-            fs::metadata(target)
-        };
+        let output = if to_stdout { stdout()?.metadata() } else { fs::metadata(target) };
         refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
     }
     let mut find = Find::open(&args.stores, selection)?;
     let outcome = match &args.write {
-        Some(_) if to_stdout => copy(&mut find, io::stdout().lock()),
+        Some(_) if to_stdout => copy(&mut find, stdout()?).map(Some),
         Some(path) => {
-            let file = File::create(path)
-                .map_err(|source| StoreError::Write { what: path.clone(), source })?;
-            copy(&mut find, file)
+            let file = NewFile::create(path)?;
+            copy(&mut find, file.sink()?).map(Some).map_err(|error| file.settle(error))
         }
-        None => count(&mut find, args.count && !args.json),
+        None => count(&mut find, args.count && !args.json).map(|()| None),
     };
+    tell(&output, find.report(), &outcome);
     let report = find.report();
-    tell(&output, report, outcome.as_ref().err());
     match outcome {
         // A reader that has seen enough ends the search: nothing failed.
         Err(error) if !is_closed(&error) => Err(error.into()),
         _ if report.problems.is_empty() => Ok(Exit::Success),
         _ => Ok(Exit::Capture),
     }
+}
+
+/// Standard output without a buffer in front: what was written and what was not is then known.
+fn stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Whether the reader of the output went away.
@@ -185,16 +185,27 @@ fn count(find: &mut Find, say: bool) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes all found packets as pcapng, each interface described before its first packet.
-pub fn copy(find: &mut Find, sink: impl Write) -> Result<(), StoreError> {
+/// Writes all found packets as pcapng, each interface described before its first packet; returns
+/// how many.
+pub fn copy(find: &mut Find, sink: impl Write) -> Result<u64, StoreError> {
     let section = Section {
         application: Some(concat!("linerate ", env!("CARGO_PKG_VERSION"), " find").into()),
         ..Section::default()
     };
     let mut writer = PcapngWriter::new(sink, &section)?;
+    // A disk without room for the header is told now; and a file that is cut later keeps it.
+    writer.flush()?;
+    let copied = copy_packets(find, &mut writer);
+    let packets = writer.packets();
+    // What was found before the search failed is written all the same.
+    writer.finish()?;
+    copied.map(|()| packets)
+}
+
+fn copy_packets<W: Write>(find: &mut Find, writer: &mut PcapngWriter<W>) -> Result<(), StoreError> {
     loop {
-        add_interfaces(&mut writer, find.interfaces())?;
-        let Some(record) = find.next_record()? else { break };
+        add_interfaces(writer, find.interfaces())?;
+        let Some(record) = find.next_record()? else { return Ok(()) };
         if record.interface < writer.interface_count() {
             writer.write_record(&record)?;
             continue;
@@ -203,11 +214,9 @@ pub fn copy(find: &mut Find, sink: impl Write) -> Result<(), StoreError> {
         // cannot be asked for while the packet is borrowed.
         let data = record.data.to_vec();
         let copy = Record { data: &[], ..record };
-        add_interfaces(&mut writer, find.interfaces())?;
+        add_interfaces(writer, find.interfaces())?;
         writer.write_record(&Record { data: &data, ..copy })?;
     }
-    writer.finish()?;
-    Ok(())
 }
 
 fn add_interfaces<W: Write>(
@@ -220,7 +229,13 @@ fn add_interfaces<W: Write>(
     Ok(())
 }
 
-fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
+fn tell(output: &Output, report: &FindReport, outcome: &Result<Option<u64>, StoreError>) {
+    let error = outcome.as_ref().err();
+    let written = match outcome {
+        Ok(packets) => *packets,
+        Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
+        Err(_) => None,
+    };
     for problem in report.problems.iter().chain(&report.warnings) {
         output.note(&format!("linerate: {problem}"));
     }
@@ -231,6 +246,7 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
         json!({
             "verb": "find",
             "found_packets": report.packets_found,
+            "written_packets": written,
             "examined_packets": report.packets_examined,
             "read_bytes": report.bytes_read,
             "segments_read": report.segments_read,

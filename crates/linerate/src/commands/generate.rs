@@ -23,7 +23,8 @@ use wire::template::{
     TemplateSpec, TransportSpec, UdpSpec, VlanSpec,
 };
 
-use crate::exit::{Exit, Usage};
+use crate::carrier::{self, Way};
+use crate::exit::{self, Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -254,6 +255,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}", args.port, description.mechanism));
+    carrier::tell(&output, &args.port, Way::Out);
     output.say(&format!("rate: {}", units::rate_in_words(args.rate)));
     let workers = sender.workers(senders)?;
     let watch = Watch {
@@ -272,7 +274,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     if let Some(error) = sent.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    Ok(exit::of_ledger(&ledger))
 }
 
 /// A file has one writer: a second one would overwrite the first one's frames.
@@ -340,11 +342,11 @@ fn share(count: u64, number: u64, shares: u64) -> u64 {
 
 fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, signalled: bool) {
     let seconds = sent.elapsed_ns as f64 / 1e9;
-    let pps = sent.port.accepted_packets as f64 / seconds.max(1e-9);
-    let bps = sent.port.accepted_bytes as f64 * 8.0 / seconds.max(1e-9);
-    let transmitted = ledger.accounts.first().and_then(|account| {
-        account.left.iter().find(|entry| entry.name == "transmitted").map(|entry| entry.packets)
-    });
+    let transmitted = ledger.transmitted();
+    let packets = transmitted.map_or(0, |entry| entry.packets);
+    let bytes = transmitted.and_then(|entry| entry.bytes);
+    let pps = packets as f64 / seconds.max(1e-9);
+    let bps = bytes.map(|bytes| bytes as f64 * 8.0 / seconds.max(1e-9));
     output.object(
         "result",
         json!({
@@ -354,11 +356,11 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
             "intended_packets": ledger.accounts.first().and_then(|a| a.entered.first())
                 .map(|entry| entry.packets),
             "generated_packets": sent.made.made_packets,
-            "transmitted_packets": transmitted,
-            "transmitted_bytes": sent.port.accepted_bytes,
+            "transmitted_packets": packets,
+            "transmitted_bytes": bytes,
             "elapsed_ns": sent.elapsed_ns,
             "packets_per_s": pps.round(),
-            "bits_per_s": bps.round(),
+            "bits_per_s": bps.map(f64::round),
             "cpu_ns": sent.cpu_ns,
             "interrupted": signalled,
             "clock": sent.clock.as_ref().map(output::clock),
@@ -368,12 +370,13 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
             "ledger": ledger,
         }),
     );
+    let bits = bps.map(|bps| format!(", {}bit/s without FCS", units::scaled(bps)));
     output.say(&format!(
-        "{} in {} ({}pps, {}bit/s without FCS)",
-        units::counted(sent.port.accepted_packets, "packet"),
+        "{} in {} ({}pps{})",
+        units::counted(packets, "packet"),
         units::ns_in_words(sent.elapsed_ns),
         units::scaled(pps),
-        units::scaled(bps)
+        bits.unwrap_or_default()
     ));
     say_pacing(output, &sent.made.pacing);
     if let Some(shortfall) = shortfall::in_words(args.rate, sent) {

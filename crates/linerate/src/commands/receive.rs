@@ -9,12 +9,13 @@ use engine::stages::meter::{Meter, MeterReport};
 use engine::{Account, Ledger, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
-use port::packet::RxOptions;
+use port::packet::{RING_BYTES_MIN, RxOptions};
 use port::{PortSpec, RxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 
-use crate::exit::Exit;
+use crate::carrier::{self, Way};
+use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -51,8 +52,8 @@ pub struct ReceiveArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// Memory of the kernel's ring
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::bytes)]
+    /// Memory of the kernel's ring, at least 2MiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring)]
     pub ring: u64,
     /// Keep only this many bytes of each frame
     #[arg(long, value_name = "BYTES")]
@@ -62,7 +63,17 @@ pub struct InputArgs {
     pub no_promiscuous: bool,
 }
 
+fn ring(text: &str) -> Result<u64, String> {
+    units::bytes_from(RING_BYTES_MIN as u64, text)
+}
+
 impl InputArgs {
+    /// Memory that receiving from `port` takes, by option.
+    pub fn memory(&self, port: &PortSpec) -> (&'static str, u64) {
+        // Files have no ring.
+        ("--ring", port.interface().map_or(0, |_| self.ring))
+    }
+
     /// What a port wants to know.
     pub fn options(&self) -> RxOptions {
         RxOptions {
@@ -79,6 +90,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
+    run_args::check_memory(&[args.input.memory(&args.port)])?;
     let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
@@ -93,6 +105,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
+    carrier::tell(&output, &args.port, Way::In);
     let worker = Worker {
         rx,
         stage: Meter::default(),
@@ -134,7 +147,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    Ok(exit::of_ledger(&ledger))
 }
 
 /// Adds the fields of one JSON object to another.

@@ -9,15 +9,16 @@ use engine::stages::record::Record;
 use engine::{Account, Finished, Ledger, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
-use port::{PortDescription, PortSpec, RxQueue};
+use port::{PortDescription, PortSpec, Reason, RxQueue};
 use serde_json::{Value, json};
 use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
-use store::recorder::{Recorder, RecorderConfig};
+use store::recorder::{POOL_BYTES_MIN, Recorder, RecorderConfig, RecorderEvent, SEGMENT_BYTES_MIN};
 use store::recover::RecoveryReport;
 use sys::clock::Clock;
 
+use crate::carrier::{self, Way};
 use crate::commands::receive::InputArgs;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -29,7 +30,7 @@ use crate::units;
 #[command(after_help = "\
 The store is a directory of plain pcapng files that Wireshark and tcpdump open. What an earlier
 recording left unfinished there is recovered first. A full disk does not end the recording: the
-loss is counted as storage, and writing goes on when there is room again.
+loss is counted as storage, writing goes on when there is room again, and the exit code is 5.
 
 Examples:
   linerate record eth0 --to /data/capture
@@ -45,11 +46,11 @@ pub struct RecordArgs {
     /// End after exactly this many frames
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
-    /// Length of a segment
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::bytes)]
+    /// Length of a segment, at least 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = segment)]
     pub segment: u64,
-    /// Memory between the port and the disk
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = units::bytes)]
+    /// Memory between the port and the disk, at least 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = pool)]
     pub pool: u64,
     /// How to receive
     #[command(flatten)]
@@ -59,12 +60,21 @@ pub struct RecordArgs {
     pub run: RunArgs,
 }
 
+fn segment(text: &str) -> Result<u64, String> {
+    units::bytes_from(SEGMENT_BYTES_MIN, text)
+}
+
+fn pool(text: &str) -> Result<u64, String> {
+    units::bytes_from(POOL_BYTES_MIN, text)
+}
+
 /// Runs the verb.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.run.json);
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
+    run_args::check_memory(&[args.input.memory(&args.port), ("--pool", args.pool)])?;
     let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
     let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
@@ -86,6 +96,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
+    carrier::tell(&output, &args.port, Way::In);
     output.say(&format!("to {}: {}", args.to.display(), recorder.engine()));
     say_recovery(&output, &recovered);
     let worker = Worker {
@@ -167,34 +178,40 @@ fn conclude<R: RxQueue>(
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(if ledger.is_balanced() { Exit::Success } else { Exit::Failure })
+    let misplaced = worker.stage.events().iter().any(is_misplaced);
+    Ok(match exit::of_ledger(&ledger) {
+        Exit::Success if misplaced => Exit::Storage,
+        exit => exit,
+    })
+}
+
+/// Whether a segment is not where and as it was to be in the end.
+fn is_misplaced(event: &RecorderEvent) -> bool {
+    matches!(event, RecorderEvent::SegmentRemoved { .. } | RecorderEvent::SealFailed { .. })
 }
 
 /// Which stage was late and what would help, where packets were lost.
 fn advice(ledger: &Ledger) -> Option<&'static str> {
-    let lost = |reason: port::Reason| {
-        ledger
-            .accounts
-            .iter()
-            .flat_map(|account| &account.left)
-            .any(|entry| entry.name == reason.name() && entry.packets > 0)
-    };
-    if lost(port::Reason::Storage) {
-        return Some("lost at the disk: it was full or failed; make room or choose another --to");
+    let lost = |reason: Reason| ledger.lost_to(reason) > 0;
+    if lost(Reason::Storage) {
+        return Some(
+            "lost at the disk: it was full or failed, or a segment was removed; make room or choose \
+             another --to",
+        );
     }
-    if lost(port::Reason::PoolEmpty) {
+    if lost(Reason::PoolEmpty) {
         return Some(
             "lost between port and disk: the disk is slower than the traffic; a larger --pool \
              covers longer bursts, a faster disk covers all",
         );
     }
-    if lost(port::Reason::KernelRing) {
+    if lost(Reason::KernelRing) {
         return Some(
             "lost in the kernel's ring: the worker was late; a larger --ring covers longer pauses, \
              a CPU of its own (--cpu) avoids them",
         );
     }
-    lost(port::Reason::Interface).then_some(
+    lost(Reason::Interface).then_some(
         "lost at the interface, before any program: the CPU that serves its interrupts is late",
     )
 }

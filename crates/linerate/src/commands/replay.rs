@@ -14,11 +14,12 @@ use store::file_port::RecordRx;
 use store::find::Find;
 use sys::clock::Clock;
 
+use crate::carrier::{self, Way};
 use crate::commands::find::SelectionArgs;
 use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
-use crate::exit::{Exit, Usage};
+use crate::exit::{self, Exit, Usage};
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -100,6 +101,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         }),
     );
     output.say(&format!("{}: {}; {plan}", args.onto, description.mechanism));
+    carrier::tell(&output, &args.onto, Way::Out);
     output.say(&format!("pace: {}", pace_in_words(pace)));
     let worker = Worker {
         rx: Paced::new(RecordRx::new(find), pace, clock.clone()).up_to(args.count),
@@ -145,7 +147,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "plane": "user",
             "found_packets": found.packets_found,
             "replayed_packets": transmitted(&ledger),
-            "replayed_bytes": counters.delivered_bytes,
+            "replayed_bytes": ledger.transmitted().and_then(|entry| entry.bytes),
             "elapsed_ns": worker.elapsed_ns,
             "cpu_ns": worker.cpu_ns,
             "pace": pace_report(&paced),
@@ -163,10 +165,9 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     if let Some(error) = worker.error {
         return Err(error.into());
     }
-    Ok(match (ledger.is_balanced(), found.problems.is_empty()) {
-        (false, _) => Exit::Failure,
-        (true, false) => Exit::Capture,
-        (true, true) => Exit::Success,
+    Ok(match exit::of_ledger(&ledger) {
+        Exit::Success if !found.problems.is_empty() => Exit::Capture,
+        exit => exit,
     })
 }
 
@@ -182,12 +183,9 @@ pub fn source_account(counters: &port::RxCounters) -> Account {
     account
 }
 
-/// Packets that the last account of a ledger calls transmitted.
+/// Packets that the last port of a ledger transmitted.
 pub fn transmitted(ledger: &Ledger) -> u64 {
-    let sent = ledger.accounts.last().and_then(|account| {
-        account.left.iter().find(|entry| entry.name == "transmitted").map(|entry| entry.packets)
-    });
-    sent.unwrap_or(0)
+    ledger.transmitted().map_or(0, |entry| entry.packets)
 }
 
 fn pace_in_words(pace: Pace) -> String {

@@ -10,6 +10,7 @@ use sys::link::{Link, Links};
 use sys::namespace::Namespace;
 
 use super::{Area, Finding, Severity};
+use crate::carrier::NoCarrier;
 
 /// A port and what its findings depend on.
 #[derive(Debug)]
@@ -67,12 +68,7 @@ impl Port<'_> {
             (false, ..) => {
                 self.finding("link", "down", why).is(Severity::Problem, "switch it on").command(up)
             }
-            (true, false, _) if self.is_veth() => self
-                .finding("link", "up, without carrier", why)
-                .is(Severity::Problem, "switch the far end of the veth on, in its namespace"),
-            (true, false, _) => self
-                .finding("link", "up, without carrier", why)
-                .is(Severity::Problem, "plug the cable in, or switch the other end on"),
+            (true, false, _) => self.without_carrier(why),
             (true, true, false) => self
                 .finding("link", "up, with carrier, but not running", why)
                 .is(Severity::Warning, "see what it waits for")
@@ -87,6 +83,22 @@ impl Port<'_> {
             }
         }
         .facts(facts)
+    }
+
+    /// Nothing is wrong with this end, and no frame moves all the same.
+    fn without_carrier(&self, why: &str) -> Finding {
+        let missing = Links::of(self.namespace)
+            .ok()
+            .and_then(|mut links| NoCarrier::of(&self.link, &mut links));
+        let Some(NoCarrier { cause, remedy, command }) = missing else {
+            return self.finding("link", "up, without carrier", why).noted();
+        };
+        let finding = self.finding("link", format!("without carrier: {cause}"), why);
+        let finding = finding.is(Severity::Problem, remedy);
+        match command {
+            Some(command) => finding.command(command),
+            None => finding,
+        }
     }
 
     fn driver(&self) -> Finding {

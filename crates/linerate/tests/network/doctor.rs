@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 use sys::ethtool::{Ethtool, Offloads};
 use sys::link::Links;
-use sys::namespace::Rights;
-use sys::veth::VethConfig;
+use sys::namespace::{Namespace, Rights};
+use sys::veth::{VethConfig, VethPair};
 
 use crate::program::{Run, number};
 use crate::{Outcome, Wire};
@@ -66,8 +66,8 @@ pub fn threads_are_found() -> Outcome {
     let found = finding(&look(), "there", "napi");
     assert_eq!((&found["facts"]["threaded"], &found["severity"]), (&true.into(), &"ok".into()));
 
-    let both = sys::namespace::Namespace::create().unwrap();
-    sys::veth::VethPair::create(&both, "left", &both, "right", &VethConfig::default()).unwrap();
+    let both = Namespace::create().unwrap();
+    VethPair::create(&both, "left", &both, "right", &VethConfig::default()).unwrap();
     let run = Wire::run(&both, &["doctor", "left", "--json"]).expect(0);
     let found = finding(&run, "left", "far end");
     assert_eq!(found["facts"]["interface"], "right");
@@ -106,7 +106,21 @@ pub fn ports_that_cannot_run_are_problems() -> Outcome {
     assert_eq!(found["command"], "sudo ip link set there up");
     assert_eq!(number(&run.result(), "findings.problem"), 1);
     let run = Wire::run(&wire.here, &["doctor", "here", "--json"]).expect(4);
-    assert!(finding(&run, "here", "link")["seen"].as_str().unwrap().contains("without carrier"));
+    let found = finding(&run, "here", "link");
+    let seen = found["seen"].as_str().unwrap();
+    let expected = "without carrier: this end is up, and the far end, interface number ";
+    assert!(seen.starts_with(expected), "{seen}");
+    assert!(seen.ends_with(" of another network namespace, is down"), "{seen}");
+    assert!(found["remedy"].as_str().unwrap().contains("switch the far end on"), "{found}");
+    // Where the far end is in sight it has a name.
+    let both = Namespace::create().unwrap();
+    VethPair::create(&both, "near", &both, "far", &VethConfig::default()).unwrap();
+    Links::of(&both).unwrap().set_up("far", false).unwrap();
+    let run = Wire::run(&both, &["doctor", "near", "--json"]).expect(4);
+    let found = finding(&run, "near", "link");
+    let expected = "without carrier: this end is up, and the far end, far, is down";
+    assert_eq!((&found["seen"], &found["severity"]), (&expected.into(), &"problem".into()));
+    assert_eq!(found["command"], "sudo ip link set far up");
     Wire::run(&wire.there, &["doctor", "--json"]).expect(0);
 
     let run = Wire::run(&wire.there, &["doctor", "nosuch0", "--json"]).expect(4);

@@ -65,6 +65,20 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
+/// A directory with a capture of `count` frames in it.
+#[allow(dead_code)]
+pub fn capture(count: u32, options: &[&str]) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("frames.pcapng").display().to_string();
+    let port = format!("pcap:{path}");
+    let count = count.to_string();
+    let mut arguments = vec!["generate", &port, "--count", &count, "--json"];
+    arguments.extend(options);
+    let result = Run::of(&arguments).expect(0).result();
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    (directory, path)
+}
+
 /// A number in a JSON object, by a path such as `ledger.unexplained_packets`.
 #[track_caller]
 pub fn number(value: &Value, path: &str) -> u64 {

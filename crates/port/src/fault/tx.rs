@@ -17,6 +17,7 @@ pub struct FaultyTx<Q> {
     accepted_packets: u64,
     accepted_bytes: u64,
     blocked_times: u64,
+    has_failed: bool,
 }
 
 impl<Q: TxQueue> FaultyTx<Q> {
@@ -29,6 +30,7 @@ impl<Q: TxQueue> FaultyTx<Q> {
             accepted_packets: 0,
             accepted_bytes: 0,
             blocked_times: 0,
+            has_failed: false,
         }
     }
 
@@ -43,7 +45,9 @@ impl<Q: TxQueue> FaultyTx<Q> {
             if self.batch.is_empty() && self.injector.give(&mut self.batch) == 0 {
                 return Ok(true);
             }
-            if self.inner.transmit(&mut self.batch)? == 0 {
+            let sent = self.inner.transmit(&mut self.batch);
+            self.has_failed |= sent.is_err();
+            if sent? == 0 {
                 return Ok(false);
             }
         }
@@ -92,6 +96,11 @@ impl<Q: TxQueue> TxQueue for FaultyTx<Q> {
         counters.blocked_times += self.blocked_times;
         counters.dropped.add(Reason::Injected, faults.dropped_packets);
         counters.added_packets += faults.duplicated_packets;
+        if self.has_failed {
+            // The caller's batch is empty: what the port refused was taken from it before.
+            let refused = self.batch.len() + self.injector.waiting();
+            counters.dropped.add(Reason::Rejected, refused as u64);
+        }
         Ok(counters)
     }
 

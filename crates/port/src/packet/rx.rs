@@ -25,10 +25,14 @@ const POLL_FRAMES: u64 = 64;
 /// Memory of the ring unless told otherwise, in bytes: 100 ms of 5 Gbit/s.
 pub const RING_BYTES: usize = 64 << 20;
 
+/// The least memory of a ring, two blocks: while one is read the other is filled.
+pub const RING_BYTES_MIN: usize = 2 << 20;
+
 /// How to receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RxOptions {
-    /// Memory of the kernel's ring in bytes; rounded up to whole blocks of 1 MiB.
+    /// Memory of the kernel's ring in bytes, at least [`RING_BYTES_MIN`]; rounded up to whole blocks of
+    /// 1 MiB.
     pub ring_bytes: usize,
     /// Bytes to keep of each frame.
     pub snap_bytes: u32,
@@ -68,7 +72,7 @@ impl PacketRx {
     /// Opens the queue on an interface of the calling thread's network namespace.
     pub fn open(interface: &str, options: &RxOptions) -> Result<Self> {
         let mut config = RingConfig::new(interface);
-        config.block_count = options.ring_bytes.div_ceil(config.block_bytes).max(2);
+        config.block_count = options.ring_bytes.max(RING_BYTES_MIN).div_ceil(config.block_bytes);
         config.snap_bytes = options.snap_bytes;
         config.promiscuous = options.promiscuous;
         let link = Link::by_name(interface)?;

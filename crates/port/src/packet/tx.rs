@@ -92,7 +92,10 @@ impl TxQueue for PacketTx {
             return Ok(0);
         }
         let description = &self.description;
-        batch.check_lengths(description.frame_bytes_max, || description.spec.clone())?;
+        let frame_bytes_max = description.frame_bytes_max;
+        batch.check_lengths_by(frame_bytes_max, Sender::bytes_beyond_mtu, || {
+            description.spec.clone()
+        })?;
         let outcome = self.sender.send(batch.frames().map(|frame| frame.data))?;
         let bytes = batch.bytes();
         batch.drop_front(outcome.accepted);

@@ -63,7 +63,7 @@ impl<W: Write> PcapWriter<W> {
             PcapPrecision::Microseconds => fraction_ns / 1000,
             PcapPrecision::Nanoseconds => fraction_ns,
         };
-        self.output.append(|room| {
+        self.output.append_packet(|room| {
             let room = room.get_mut(..16 + record.data.len())?;
             let (head, body) = room.split_first_chunk_mut::<16>()?;
             head[0..4].copy_from_slice(&seconds.to_le_bytes());
@@ -73,6 +73,11 @@ impl<W: Write> PcapWriter<W> {
             body.copy_from_slice(record.data);
             Some(16 + record.data.len())
         })
+    }
+
+    /// Packets written so far; after a failure those that the sink has whole.
+    pub fn packets(&self) -> u64 {
+        self.output.packets()
     }
 
     /// Hands everything on to the sink and flushes it.

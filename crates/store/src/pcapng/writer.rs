@@ -59,7 +59,7 @@ impl<W: Write> PcapngWriter<W> {
             _ => None,
         };
         let Some(ticks) = ticks else { return Err(self.unwritable(record)) };
-        self.output.append(|room| encode_record(room, record.interface, ticks, record))
+        self.output.append_packet(|room| encode_record(room, record.interface, ticks, record))
     }
 
     /// Writes an interface's counters, and custom options with them. Errors: as for records.
@@ -74,6 +74,11 @@ impl<W: Write> PcapngWriter<W> {
         };
         encode_statistics(&mut self.scratch, interface, *scale, statistics, custom)?;
         self.append_scratch()
+    }
+
+    /// Packets written so far; after a failure those that the sink has whole.
+    pub fn packets(&self) -> u64 {
+        self.output.packets()
     }
 
     /// Hands everything on to the sink and flushes it.

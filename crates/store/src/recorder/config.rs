@@ -16,8 +16,8 @@ pub const SEGMENT_BYTES_MIN: u64 = 4 << 20;
 pub const SEGMENT_BYTES_ALIGNED: u64 = 256 << 20;
 /// The pool unless told otherwise, in bytes.
 pub const POOL_BYTES: u64 = 256 << 20;
-/// Fewest chunks in the pool: one open, one being written, two between.
-const POOL_CHUNKS_MIN: u64 = 4;
+/// The smallest pool in bytes, four chunks: one open, one being written, two between.
+pub const POOL_BYTES_MIN: u64 = 4 * CHUNK_BYTES as u64;
 
 /// Where and how to record.
 #[derive(Debug, Clone)]
@@ -33,7 +33,8 @@ pub struct RecorderConfig {
     /// Length of a segment in bytes, at least [`SEGMENT_BYTES_MIN`]; less is used where the disk
     /// has no room for it.
     pub segment_bytes: u64,
-    /// Memory between packets and disk in bytes: rate × longest stall of the disk.
+    /// Memory between packets and disk in bytes, at least [`POOL_BYTES_MIN`]: rate × longest stall of
+    /// the disk.
     pub pool_bytes: u64,
     /// A chunk with packets is written at most this long after [`tick`](crate::Recorder::tick)
     /// first saw it, full or not; a short one takes a multiple of 4096 bytes.
@@ -74,7 +75,7 @@ impl RecorderConfig {
 
     /// Chunks in the pool.
     pub(super) fn pool_chunks(&self) -> u32 {
-        let chunks = (self.pool_bytes / CHUNK_BYTES as u64).max(POOL_CHUNKS_MIN);
+        let chunks = self.pool_bytes.max(POOL_BYTES_MIN) / CHUNK_BYTES as u64;
         u32::try_from(chunks).unwrap_or(u32::MAX)
     }
 }

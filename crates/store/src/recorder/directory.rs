@@ -21,6 +21,15 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
     fs::create_dir_all(directory).map_err(|error| {
         failed("making the directory", error).remedy("choose a path that can be made")
     })?;
+    let lock = segment::lock_name(stream);
+    if !segment::is_regular(&directory.join(&lock)) {
+        return Err(StoreError::Directory {
+            directory: directory.display().to_string(),
+            reason: format!(
+                "{lock}, the name of the recorder's lock, is there and no file; remove or rename it"
+            ),
+        });
+    }
     match try_lock(directory, stream) {
         Ok(Some(lock)) => Ok(lock),
         Ok(None) => Err(StoreError::Locked { directory: directory.display().to_string(), stream }),
@@ -33,6 +42,10 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
 /// `None` if somebody else holds it.
 fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
     let path = directory.join(segment::lock_name(stream));
+    if !segment::is_regular(&path) {
+        // Opening a pipe would wait for its other end. Nobody holds what is no lock.
+        return Ok(None);
+    }
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     for _ in 0..LOCK_ATTEMPTS {
         match file.try_lock() {

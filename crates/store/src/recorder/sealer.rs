@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +45,14 @@ impl Ended {
         self.index.chunks.last().filter(|last| !last.is_header()).map(|last| last.ledger)
     }
 
+    fn content(&self) -> Share {
+        let chunks = self.index.chunks.iter();
+        chunks.fold(Share::default(), |sum, chunk| Share {
+            packets: sum.packets + u64::from(chunk.packets),
+            bytes: sum.bytes + chunk.captured_bytes,
+        })
+    }
+
     /// Writes a last chunk without packets into the room that was reserved for it.
     fn append_account(&mut self, account: &Ledger, memory: &mut [u8]) -> Result<()> {
         let Some(last) = self.index.chunks.last() else { return Ok(()) };
@@ -79,6 +88,8 @@ pub(super) struct Sealer {
     held: Option<Ended>,
     /// The account in the last chunk of a sealed segment.
     ledger: Ledger,
+    /// What was in segments that somebody removed before they were sealed.
+    removed: Share,
     sealed: Vec<SealedSegment>,
 }
 
@@ -89,6 +100,7 @@ impl Sealer {
             unsealed: BTreeSet::from([first_number]),
             held: None,
             ledger: Ledger::default(),
+            removed: Share::default(),
             sealed: Vec::new(),
         }
     }
@@ -124,9 +136,11 @@ impl Sealer {
     /// The recording ends with `account`: seals what was held back. `memory` has room for a chunk.
     pub(super) fn finish(mut self, account: &Ledger, memory: &mut [u8]) -> Vec<SealedSegment> {
         if let Some(mut held) = self.held.take() {
+            let mut account = *account;
+            account.give_up(self.removed.packets, self.removed.bytes);
             let told = held.ledger().unwrap_or(self.ledger);
             let added =
-                if told == *account { Ok(()) } else { held.append_account(account, memory) };
+                if told == account { Ok(()) } else { held.append_account(&account, memory) };
             match added {
                 Ok(()) => self.seal(held),
                 // Without its account it would pass for whole. Recovery says that it is not.
@@ -149,6 +163,10 @@ impl Sealer {
 
     fn seal(&mut self, ended: Ended) {
         self.unsealed.remove(&ended.number());
+        if ended.file.is_removed() {
+            self.lose(ended);
+            return;
+        }
         let Some(ledger) = ended.ledger() else {
             self.remove(ended.file.path());
             return;
@@ -164,13 +182,28 @@ impl Sealer {
         }
     }
 
+    /// What was written to a segment that has no name any more is gone.
+    fn lose(&mut self, ended: Ended) {
+        let content = ended.content();
+        // Counted as durable like all others, and taken back from that with the rest.
+        flush(&ended.file, ended.unflushed, &self.status);
+        self.removed.packets += content.packets;
+        self.removed.bytes += content.bytes;
+        self.status.removed_packets.fetch_add(content.packets, Ordering::Relaxed);
+        self.status.removed_bytes.fetch_add(content.bytes, Ordering::Relaxed);
+        let (path, packets) = (ended.file.path().to_owned(), content.packets);
+        self.status.tell(RecorderEvent::SegmentRemoved { path, packets });
+    }
+
     fn fail(&self, path: &Path, error: &StoreError) {
         let (path, reason): (PathBuf, _) = (path.into(), error.to_string());
         self.status.tell(RecorderEvent::SealFailed { path, reason });
     }
 
     fn remove(&self, path: &Path) {
-        if let Err(error) = fs::remove_file(path) {
+        if let Err(error) = fs::remove_file(path)
+            && error.kind() != ErrorKind::NotFound
+        {
             let (path, reason) = (path.to_path_buf(), format!("removing it: {error}"));
             self.status.tell(RecorderEvent::SealFailed { path, reason });
         }

@@ -44,6 +44,13 @@ pub enum RecorderEvent {
         /// What the kernel said.
         reason: String,
     },
+    /// A segment was removed while it was being recorded to; its packets count as `storage`.
+    SegmentRemoved {
+        /// Where it was.
+        path: PathBuf,
+        /// Packets that were in it.
+        packets: u64,
+    },
     /// Written packets could not be flushed to the disk and may not survive a loss of power.
     FlushFailed {
         /// What the kernel said.
@@ -69,6 +76,13 @@ impl fmt::Display for RecorderEvent {
                 "segment {} could not be sealed: {reason}; the next start recovers it",
                 path.display()
             ),
+            Self::SegmentRemoved { path, packets } => write!(
+                f,
+                "segment {} was removed while it was recorded to, and {} with it; leave a \
+                 recording's files alone until they are sealed",
+                path.display(),
+                counted(*packets, "packet")
+            ),
             Self::FlushFailed { reason } => write!(
                 f,
                 "flushing to the disk failed: {reason}; packets of the last seconds may not \
@@ -90,6 +104,9 @@ pub(crate) struct Status {
     /// Packets and bytes that had been put into chunks but could not be written at all.
     pub(crate) given_up_packets: AtomicU64,
     pub(crate) given_up_bytes: AtomicU64,
+    /// Packets and bytes that were written to segments which somebody has removed since.
+    pub(crate) removed_packets: AtomicU64,
+    pub(crate) removed_bytes: AtomicU64,
     /// Nothing can be written at present.
     storage_failed: AtomicBool,
     events: Mutex<VecDeque<RecorderEvent>>,

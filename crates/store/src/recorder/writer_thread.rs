@@ -178,6 +178,11 @@ impl WriterThread {
             Next::Ready(prepared) => {
                 self.retry_at = None;
                 let segment = Writing::new(*prepared);
+                if segment.is_removed() {
+                    self.keeper.ask(Job::Seal(segment.end().0));
+                    self.ask_next();
+                    return false;
+                }
                 let fits = segment.fits(length);
                 self.current = Some(segment);
                 fits
@@ -315,6 +320,10 @@ impl WriterThread {
             return;
         }
         self.synced_at = Instant::now();
+        // What goes to a removed segment is lost: the next chunk goes to another.
+        if self.current.as_ref().is_some_and(Writing::is_removed) {
+            self.ending.extend(self.current.take());
+        }
         for segment in self.ending.iter_mut().chain(&mut self.current) {
             let share = segment.take_unflushed();
             if share.packets > 0 {

@@ -148,6 +148,11 @@ impl Writing {
         self.index.chunks.len() > 1
     }
 
+    /// Whether somebody has removed its file.
+    pub(super) fn is_removed(&self) -> bool {
+        self.prepared.file.is_removed()
+    }
+
     pub(super) fn has_in_flight(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot.state, State::InFlight))
     }

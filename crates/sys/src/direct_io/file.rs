@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
@@ -140,6 +140,11 @@ impl DirectFile {
     /// The open file. Reading through it follows the same alignment rules.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Whether it has no name any more: its content is gone with this handle.
+    pub fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
     /// The present size in bytes.

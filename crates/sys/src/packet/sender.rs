@@ -270,15 +270,18 @@ impl Sender {
         }
     }
 
-    /// The kernel's own rule: MTU and Ethernet header, and a tag on top only for frames that
-    /// begin with an 802.1Q tag.
+    /// What the kernel allows a frame beyond MTU and Ethernet header: a tag, if the frame begins with
+    /// one of 802.1Q (`packet_extra_vlan_len_allowed` in net/packet/af_packet.c).
+    pub fn bytes_beyond_mtu(frame: &[u8]) -> usize {
+        let is_tagged = frame.get(12..14).is_some_and(|kind| kind == ETHERTYPE_VLAN);
+        if is_tagged { TAG_BYTES } else { 0 }
+    }
+
+    /// The kernel's own rule.
     fn check_length(&self, frame: &[u8]) -> Result<()> {
         let longest = self.mtu_bytes + ETHERNET_HEADER_BYTES;
-        if (ETHERNET_HEADER_BYTES..=longest).contains(&frame.len()) {
-            return Ok(());
-        }
-        let tagged = frame.get(12..14).is_some_and(|kind| kind == ETHERTYPE_VLAN);
-        if tagged && frame.len() <= longest + TAG_BYTES && frame.len() > ETHERNET_HEADER_BYTES {
+        let allowed = ETHERNET_HEADER_BYTES..=longest + Self::bytes_beyond_mtu(frame);
+        if allowed.contains(&frame.len()) {
             return Ok(());
         }
         let action = format!("sending a frame of {} bytes on {}", frame.len(), self.name);

@@ -1,0 +1,59 @@
+//! Ports whose other end is down.
+
+use program::{Run, number};
+use sys::link::Links;
+use sys::veth::VethConfig;
+
+use crate::{Outcome, Wire, program};
+
+/// What a run says while nothing can pass, in words and for programs.
+#[track_caller]
+fn said(run: &Run) -> (String, String) {
+    let stdout = String::from_utf8_lossy(&run.stdout).into_owned();
+    let event = stdout.lines().find(|line| line.contains("\"event\"")).unwrap_or_default();
+    (event.to_owned(), run.stderr.clone())
+}
+
+/// Nothing passes, every verb says why, and receivers end well.
+pub fn a_missing_carrier_is_said() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let (frames, store) = (at("frames.pcapng"), at("store"));
+    Run::of(&["generate", &format!("pcap:{frames}"), "--count", "10"]).expect(0);
+    let wire = Wire::new(&VethConfig::default());
+    let verbs = [
+        (&["receive", "here"][..], "nothing arrives"),
+        (&["record", "packet:here", "--to", &store], "nothing arrives"),
+        (&["generate", "packet:here", "--rate", "1kpps"], "the kernel takes no frame"),
+        (&["replay", &frames, "--onto", "here", "--rate", "max"], "the kernel takes no frame"),
+    ];
+    let run = |arguments: &[&str], json: &[&str]| {
+        Wire::run(&wire.here, &[arguments, &["--duration", "200ms"], json].concat()).expect(0)
+    };
+    for (arguments, _) in verbs {
+        let (event, words) = said(&run(arguments, &["--json"]));
+        assert!(!event.contains("carrier") && !words.contains("carrier"), "{event} {words}");
+    }
+    Links::of(&wire.there)?.set_up("there", false)?;
+    for (arguments, meanwhile) in verbs {
+        let json = run(arguments, &["--json"]);
+        let words = run(arguments, &[]);
+        for said in [said(&json).0, said(&words).1] {
+            let expected = "no carrier: this end is up, and the far end, interface number ";
+            assert!(said.contains(expected) && said.contains(meanwhile), "{said}");
+        }
+        let result = json.result();
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
+        if arguments[0] == "generate" {
+            let account = &result["ledger"]["accounts"][0];
+            assert_eq!(number(&result, "transmitted_packets"), 0);
+            assert_eq!(number(&result, "intended_packets"), 200);
+            let left = &account["left"];
+            let unsent = number(left, "late_packets") + number(left, "ring_full_packets");
+            assert_eq!(unsent, 200, "{result}");
+            // The interface counts each frame that it has no room for.
+            assert!(number(account, "facts.device_refused_packets") > 0, "{result}");
+        }
+    }
+    Ok(())
+}
