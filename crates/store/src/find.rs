@@ -14,6 +14,7 @@
 
 mod capture_stream;
 mod losses;
+mod report;
 mod segments;
 
 use std::cmp::Reverse;
@@ -25,6 +26,7 @@ use capture_stream::{BATCHES_AHEAD, CaptureStream};
 use segments::Segment;
 
 pub use losses::{Completeness, LossSpan};
+pub use report::FindReport;
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
@@ -45,47 +47,6 @@ const BATCHES_MAX: usize = 256;
 /// How often, and how long apart, a chunk is read that is being written: a disk needs less.
 const ATTEMPTS: u32 = 25;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(4);
-
-/// What was read, found and missing. Counters grow while packets are taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FindReport {
-    /// Segments with chunks in the window.
-    pub segments_read: u64,
-    /// Segments without.
-    pub segments_skipped: u64,
-    /// Segments deleted after they were listed.
-    pub segments_vanished: u64,
-    /// Chunks read.
-    pub chunks_read: u64,
-    /// Chunks outside the window, by their trailers.
-    pub chunks_skipped: u64,
-    /// Chunks whose checksum is wrong; their packets are missing.
-    pub chunks_damaged: u64,
-    /// Captures read that are no segments.
-    pub captures_read: u64,
-    /// Bytes read of chunks and captures.
-    pub bytes_read: u64,
-    /// Packets looked at.
-    pub packets_examined: u64,
-    /// Packets delivered.
-    pub packets_found: u64,
-    /// Packets delivered after a packet of a later time.
-    pub late_packets: u64,
-    /// What is known to be missing from the window.
-    pub completeness: Completeness,
-    /// Captures that could not be read to their ends, and damaged chunks, in words; the first 100.
-    pub problems: Vec<String>,
-    /// What was passed over and takes nothing from the answer, in words.
-    pub warnings: Vec<String>,
-}
-
-impl FindReport {
-    fn problem(&mut self, text: String) {
-        if self.problems.len() < 100 {
-            self.problems.push(text);
-        }
-    }
-}
 
 /// The interfaces of all sources; equal ones are one.
 #[derive(Debug, Default)]
@@ -125,14 +86,21 @@ struct Pending {
     offset: u64,
     /// 0 for a capture.
     length: u32,
-    /// Found packets that were delivered before the chunk was put back.
+    /// Found packets that were delivered before the chunk was put back, and those that were not:
+    /// `None` for a chunk that was not read yet.
     taken: usize,
+    waiting: Option<u32>,
     /// Packets that are missing if the chunk is damaged, and the latest time of any.
     packets: u32,
     time_max_ns: u64,
 }
 
 impl Pending {
+    /// Packets that are missing when the chunk cannot be read.
+    fn missing_packets(&self) -> u64 {
+        self.waiting.unwrap_or(self.packets).into()
+    }
+
     /// What is missing when the chunk cannot be read.
     fn loss(&self) -> LossSpan {
         let from_ns = self.key.0;
@@ -140,7 +108,7 @@ impl Pending {
             from_ns,
             to_ns: self.time_max_ns.max(from_ns),
             lost_packets: [0; LOSS_SLOTS],
-            unreadable_packets: u64::from(self.packets),
+            unreadable_packets: self.missing_packets(),
             interrupted: false,
         }
     }
@@ -214,6 +182,7 @@ impl Find {
                 offset: chunk.offset,
                 length: chunk.length,
                 taken: 0,
+                waiting: None,
                 packets: chunk.packets,
                 time_max_ns: chunk.time_max_ns,
             }));
@@ -236,6 +205,12 @@ impl Find {
     /// What was read and found so far; complete when there is no further packet.
     pub fn report(&self) -> &FindReport {
         &self.report
+    }
+
+    /// Packets that were found and not delivered yet: 0 at the end.
+    pub fn packets_waiting(&self) -> u64 {
+        let put_back = self.pending.iter().map(|Reverse(chunk)| chunk.waiting.unwrap_or(0));
+        self.merge.waiting() + put_back.map(u64::from).sum::<u64>()
     }
 
     /// The next packet in the order of time, its interface an index into
@@ -292,8 +267,11 @@ impl Find {
             if self.merge.first_key().is_some_and(|first| first < next.key) {
                 break;
             }
-            if let Some(Reverse(next)) = self.pending.pop() {
-                self.read(&next)?;
+            let Some(Reverse(next)) = self.pending.pop() else { break };
+            if let Err(error) = self.read(&next) {
+                // Its packets are still to come, for the account.
+                self.pending.push(Reverse(next));
+                return Err(error);
             }
         }
         let Some(bound) = self.merge.choose() else {
@@ -370,6 +348,7 @@ impl Find {
                 offset: trailer.offset,
                 length: trailer.length,
                 taken: batch.taken,
+                waiting: Some((batch.found.len() - batch.taken) as u32),
                 packets: trailer.packets,
                 time_max_ns: trailer.time_max_ns,
             }));
@@ -395,7 +374,7 @@ impl Find {
                 Ok(opened) => *file = Some(opened),
                 Err(error) => {
                     self.report.segments_vanished += 1;
-                    self.report.completeness.add(pending.loss());
+                    self.report.lose(pending);
                     self.report.problem(error.to_string());
                     return Ok(None);
                 }
@@ -414,7 +393,7 @@ impl Find {
         self.report.bytes_read += bytes.len() as u64;
         let Some(chunk) = whole.filter(|chunk| chunk.sequence == sequence) else {
             self.report.chunks_damaged += 1;
-            self.report.completeness.add(pending.loss());
+            self.report.lose(pending);
             let (name, at) = (path.display(), pending.offset);
             let text =
                 format!("{name}: the chunk at byte {at} is damaged; its packets are missing");
@@ -425,10 +404,11 @@ impl Find {
         let link_type = self.interfaces.link_type(*interface);
         let capacity = if self.selection.is_time_only() { chunk.packets } else { 0 };
         let mut found = Vec::with_capacity(capacity as usize);
-        let examined = search(content, link_type, &self.selection, &mut found);
-        if pending.taken == 0 {
-            self.report.packets_examined += examined;
-        }
+        // A chunk that was put back is counted once.
+        let mut again = FindReport::default();
+        let report = if pending.waiting.is_none() { &mut self.report } else { &mut again };
+        report.packets_read += u64::from(chunk.packets);
+        search(content, link_type, &self.selection, &mut found, report);
         Ok(Some(found))
     }
 }
@@ -455,27 +435,28 @@ fn read_whole(
     Ok(None)
 }
 
-/// Where the packets of a chunk lie that are looked for; returns how many were looked at.
+/// Where the packets of a chunk lie that are looked for.
 fn search(
     content: &[u8],
     link_type: LinkType,
     selection: &Selection,
     found: &mut Vec<Found>,
-) -> u64 {
+    report: &mut FindReport,
+) {
     let time_only = selection.is_time_only();
-    let mut examined = 0;
     let mut at = 0;
     while let Some((head, block)) = content.get(at..).and_then(packet_block) {
-        examined += 1;
+        report.packets_examined += 1;
         let time_ns = head.ticks.unwrap_or(0);
-        if selection.holds_time(time_ns)
-            && (time_only || selection.holds_packet(link_type, head.data(block)))
-        {
+        if !selection.holds_time(time_ns) {
+            report.packets_outside_window += 1;
+        } else if time_only || selection.holds_packet(link_type, head.data(block)) {
             found.push(Found { time_ns, at: at as u32 });
+        } else {
+            report.packets_unmatched += 1;
         }
         at += block.len();
     }
-    examined
 }
 
 /// The packet block at the beginning of `bytes`.

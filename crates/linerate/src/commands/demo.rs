@@ -224,6 +224,7 @@ impl Demo {
             .with_context(|| format!("creating {}", self.directory.found().display()))?;
         crate::commands::find::copy(&mut find, file)?;
         story.found_packets = find.report().packets_found;
+        story.ledger.accounts.push(crate::commands::find::account(&find));
         self.output.say(&format!(
             "find --host {host} --port 9: {} of {} in {}",
             units::grouped(story.found_packets),

@@ -7,16 +7,19 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use clap::Args;
+use engine::{Account, Entry, Ledger};
+use port::{Losses, Reason};
 use serde_json::json;
 use store::find::{Find, FindReport};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{PcapngWriter, StoreError};
+use sys::clock::{Clock, ClockReport};
 use wire::ip_protocol;
 
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::units;
 
 /// Options of `find`.
@@ -134,7 +137,7 @@ fn protocol(name: &str, selection: &mut Selection) -> Result<(), Usage> {
 pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     let to_stdout = args.write.as_deref() == Some("-");
     let mut output = Output::new(args.json);
-    if to_stdout {
+    if to_stdout || (args.count && !args.json) {
         output = output.beside_packets();
     }
     if to_stdout && io::stdout().is_terminal() {
@@ -150,6 +153,8 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         };
         refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
     }
+    let clock = Clock::new()?;
+    let start_ns = clock.now_ns();
     let mut find = Find::open(&args.stores, selection)?;
     let outcome = match &args.write {
         Some(_) if to_stdout => copy(&mut find, io::stdout().lock()),
@@ -160,14 +165,52 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         }
         None => count(&mut find, args.count && !args.json),
     };
+    let run = Ended {
+        elapsed_ns: clock.now_ns() - start_ns,
+        clock: clock.report(),
+        ledger: Ledger { accounts: vec![account(&find)] },
+        error: outcome.as_ref().err(),
+    };
     let report = find.report();
-    tell(&output, report, outcome.as_ref().err());
+    tell(&output, report, &run);
+    // Where standard output carries the answer itself, only what is wrong is shown beside it.
+    if !(args.count || to_stdout) || !run.ledger.is_balanced() {
+        output.ledger(&run.ledger);
+    }
+    let balanced = run.ledger.is_balanced();
     match outcome {
         // A reader that has seen enough ends the search: nothing failed.
         Err(error) if !is_closed(&error) => Err(error.into()),
+        _ if !balanced => Ok(Exit::Failure),
         _ if report.problems.is_empty() => Ok(Exit::Success),
         _ => Ok(Exit::Capture),
     }
+}
+
+/// How a search ended, beside what it found.
+struct Ended<'a> {
+    elapsed_ns: u64,
+    clock: ClockReport,
+    ledger: Ledger,
+    error: Option<&'a StoreError>,
+}
+
+/// What became of the packets of all chunks and captures that were read.
+pub fn account(find: &Find) -> Account {
+    let report = find.report();
+    let mut account = Account::new("find");
+    account.entered.push(Entry::packets("read", report.packets_read));
+    account.left.extend([
+        Entry::packets("found", report.packets_found),
+        Entry::packets("outside_window", report.packets_outside_window),
+        Entry::packets("unmatched", report.packets_unmatched),
+        Entry::packets("unreadable", report.packets_unreadable),
+    ]);
+    let mut waiting = Losses::default();
+    waiting.add(Reason::Interrupted, find.packets_waiting());
+    account.lose(&waiting, &[Reason::Interrupted]);
+    account.facts.push(Entry::packets("examined", report.packets_examined));
+    account
 }
 
 /// Whether the reader of the output went away.
@@ -220,7 +263,8 @@ fn add_interfaces<W: Write>(
     Ok(())
 }
 
-fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
+fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
+    let error = run.error;
     for problem in report.problems.iter().chain(&report.warnings) {
         output.note(&format!("linerate: {problem}"));
     }
@@ -248,16 +292,21 @@ fn tell(output: &Output, report: &FindReport, error: Option<&StoreError>) {
             "recordings_going_on": missing.recordings_going_on,
             "problems": report.problems,
             "warnings": report.warnings,
+            "elapsed_ns": run.elapsed_ns,
+            "cpu_ns": sys::cpu::thread_cpu_ns(),
+            "clock": output::clock(&run.clock),
             "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
+            "ledger": run.ledger,
         }),
     );
     if output.is_json() {
         return;
     }
     eprintln!(
-        "{} of {} found; {}",
+        "{} of {} found in {}; {}",
         units::grouped(report.packets_found),
         units::counted(report.packets_examined, "packet"),
+        units::ns_in_words(run.elapsed_ns),
         completeness(report, error)
     );
 }

@@ -68,17 +68,23 @@ impl CaptureStream {
         let mut used = 0;
         while batch.bytes.len() - used >= BLOCK_BYTES_MAX {
             let before = reader.offset();
-            let read =
-                read_one(reader, &mut self.interfaces, selection, interfaces, |record, id| {
+            let read = read_one(
+                reader,
+                &mut self.interfaces,
+                selection,
+                interfaces,
+                report,
+                |record, id| {
                     let room = batch.bytes.get_mut(used..)?;
                     let length = encode_record(room, id, record.time_ns, record)?;
                     batch.found.push(Found { time_ns: record.time_ns, at: used as u32 });
                     used += length;
                     Some(())
-                });
+                },
+            );
             report.bytes_read += reader.offset() - before;
             match read {
-                Ok(true) => report.packets_examined += 1,
+                Ok(true) => {}
                 Ok(false) => {
                     self.reader = None;
                     break;
@@ -101,12 +107,16 @@ fn read_one(
     numbers: &mut Vec<u32>,
     selection: &Selection,
     interfaces: &mut Interfaces,
+    report: &mut FindReport,
     keep: impl FnOnce(&Record<'_>, u32) -> Option<()>,
 ) -> Result<bool> {
     let Some(record) = reader.next_record()? else {
         return Ok(false);
     };
+    report.packets_read += 1;
+    report.packets_examined += 1;
     if !selection.holds_time(record.time_ns) {
+        report.packets_outside_window += 1;
         return Ok(true);
     }
     let index = record.interface as usize;
@@ -121,10 +131,12 @@ fn read_one(
         numbers.extend(described.iter().map(|interface| interfaces.number(interface)));
         Record { data: &data, ..fields }
     };
-    if let Some(&number) = numbers.get(index)
-        && selection.holds_packet(interfaces.link_type(number), record.data)
-    {
-        keep(&record, number);
+    if let Some(&number) = numbers.get(index) {
+        if selection.holds_packet(interfaces.link_type(number), record.data) {
+            keep(&record, number);
+        } else {
+            report.packets_unmatched += 1;
+        }
     }
     Ok(true)
 }
