@@ -44,12 +44,25 @@ pub struct FindArgs {
     /// Only count
     #[arg(long, conflicts_with = "write")]
     pub count: bool,
-    /// Print JSON, one object a line, the last with "kind":"result"
+    /// Print JSON, one object a line, the last with "kind":"result" or "error"
     #[arg(long)]
     pub json: bool,
     /// What packets must have
     #[command(flatten)]
     pub selection: SelectionArgs,
+}
+
+impl FindArgs {
+    /// Where words go: not to standard output if the answer itself does.
+    pub fn output(&self) -> Output {
+        let output = Output::new(self.json);
+        let answers_there = self.is_to_stdout() || (self.count && !self.json);
+        if answers_there { output.beside_packets() } else { output }
+    }
+
+    fn is_to_stdout(&self) -> bool {
+        self.write.as_deref() == Some("-")
+    }
 }
 
 /// Conditions on packets.
@@ -135,11 +148,8 @@ fn protocol(name: &str, selection: &mut Selection) -> Result<(), Usage> {
 
 /// Runs the verb.
 pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
-    let to_stdout = args.write.as_deref() == Some("-");
-    let mut output = Output::new(args.json);
-    if to_stdout || (args.count && !args.json) {
-        output = output.beside_packets();
-    }
+    let to_stdout = args.is_to_stdout();
+    let output = args.output();
     if to_stdout && io::stdout().is_terminal() {
         let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
         return Err(Usage(why.into()).into());
