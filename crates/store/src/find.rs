@@ -14,6 +14,7 @@
 
 mod capture_stream;
 mod losses;
+mod pending;
 mod report;
 mod segments;
 
@@ -22,7 +23,8 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use capture_stream::{BATCHES_AHEAD, CaptureStream};
+use capture_stream::CaptureStream;
+use pending::Pending;
 use segments::Segment;
 
 pub use losses::{Completeness, LossSpan};
@@ -30,7 +32,6 @@ pub use report::FindReport;
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
-use crate::ledger::LOSS_SLOTS;
 use crate::merge::{Batch, Found, Key, Merge};
 use crate::pcapng::ByteOrder;
 use crate::pcapng::block::{BlockHead, ENHANCED_PACKET, MINIMUM_LENGTH};
@@ -66,6 +67,17 @@ impl Interfaces {
     }
 }
 
+/// How a search went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advance {
+    /// A batch was chosen: packets may be taken.
+    Chosen,
+    /// Something was read.
+    Read,
+    /// There is no batch left, and nothing to be read.
+    End,
+}
+
 /// Something that packets come from.
 enum Source {
     Segment {
@@ -79,39 +91,15 @@ enum Source {
     Capture(CaptureStream),
 }
 
-/// A chunk to be read, or a capture to be begun, when its time comes.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Pending {
-    key: Key,
-    offset: u64,
-    /// 0 for a capture.
-    length: u32,
-    /// Found packets that were delivered before the chunk was put back, and those that were not:
-    /// `None` for a chunk that was not read yet.
-    taken: usize,
-    waiting: Option<u32>,
-    /// Packets that are missing if the chunk is damaged, and the latest time of any.
-    packets: u32,
-    time_max_ns: u64,
-}
-
-impl Pending {
-    /// Packets that are missing when the chunk cannot be read.
-    fn missing_packets(&self) -> u64 {
-        self.waiting.unwrap_or(self.packets).into()
-    }
-
-    /// What is missing when the chunk cannot be read.
-    fn loss(&self) -> LossSpan {
-        let from_ns = self.key.0;
-        LossSpan {
-            from_ns,
-            to_ns: self.time_max_ns.max(from_ns),
-            lost_packets: [0; LOSS_SLOTS],
-            unreadable_packets: self.missing_packets(),
-            interrupted: false,
-        }
-    }
+/// What a search came to next.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A packet that was looked for.
+    Record(Record<'a>),
+    /// A chunk, or a few MiB of a capture, was read: a place to look up from the work.
+    Read,
+    /// There is nothing more.
+    End,
 }
 
 /// A search under way.
@@ -220,20 +208,40 @@ impl Find {
     /// [`FindReport::problems`].
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
-        let (slot, found) = loop {
-            if let Some(taken) = self.merge.take(self.bound) {
-                break taken;
+        loop {
+            if let Some((slot, found)) = self.merge.take(self.bound) {
+                return Ok(self.deliver(slot, found));
             }
-            if !self.choose()? {
+            if self.advance()? == Advance::End {
                 return Ok(None);
             }
-        };
+        }
+    }
+
+    /// As [`next_record`](Self::next_record), but comes back after each read, however little was
+    /// found. Whoever stops asking leaves [`packets_waiting`](Self::packets_waiting) behind.
+    #[inline]
+    pub fn step(&mut self) -> Result<Step<'_>> {
+        loop {
+            if let Some((slot, found)) = self.merge.take(self.bound) {
+                return Ok(self.deliver(slot, found).map_or(Step::End, Step::Record));
+            }
+            match self.advance()? {
+                Advance::Chosen => {}
+                Advance::Read => return Ok(Step::Read),
+                Advance::End => return Ok(Step::End),
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, slot: usize, found: Found) -> Option<Record<'_>> {
         self.report.packets_found += 1;
         if found.time_ns < self.latest_ns {
             self.report.late_packets += 1;
         }
         self.latest_ns = self.latest_ns.max(found.time_ns);
-        Ok(self.record(slot, found))
+        self.record(slot, found)
     }
 
     #[inline]
@@ -256,63 +264,61 @@ impl Find {
         })
     }
 
-    /// Goes on to the batch that the next packet is in, after reading what may come before.
-    /// `false` if there is none.
+    /// Goes on to the batch that the next packet is in, or reads something that may come before.
     #[cold]
-    fn choose(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> Result<Advance> {
         if let Some(batch) = self.merge.take_finished() {
             self.recycle(batch);
         }
-        while let Some(Reverse(next)) = self.pending.peek() {
-            if self.merge.first_key().is_some_and(|first| first < next.key) {
-                break;
-            }
-            let Some(Reverse(next)) = self.pending.pop() else { break };
+        let first = self.merge.first_key();
+        let is_due = |next: &Pending| first.is_none_or(|first| first >= next.key);
+        if self.pending.peek().is_some_and(|Reverse(next)| is_due(next))
+            && let Some(Reverse(next)) = self.pending.pop()
+        {
             if let Err(error) = self.read(&next) {
                 // Its packets are still to come, for the account.
                 self.pending.push(Reverse(next));
                 return Err(error);
             }
+            return Ok(Advance::Read);
         }
         let Some(bound) = self.merge.choose() else {
-            return Ok(false);
+            return Ok(Advance::End);
         };
         self.bound = self.pending.peek().map_or(bound, |Reverse(next)| bound.min(next.key));
-        Ok(true)
+        Ok(Advance::Chosen)
     }
 
-    /// Uses the memory of a finished batch again; a capture's next batch takes its place.
+    /// Uses the memory of a finished batch again; a capture's next batch is to take its place.
     fn recycle(&mut self, batch: Batch) {
         match self.sources.get_mut(batch.source as usize) {
             Some(Source::Capture(stream)) => {
-                let next = stream.next_batch(
-                    batch.source,
-                    &self.selection,
-                    &mut self.interfaces,
-                    &mut self.report,
-                );
-                if let Some(next) = next {
-                    self.merge.add(next);
-                }
+                stream.held -= 1;
+                self.read_on(batch.source);
             }
             _ => self.spare.push(batch.bytes),
+        }
+    }
+
+    /// Has a capture read on before any packet is delivered, if it has anything left and is not
+    /// ahead far enough.
+    fn read_on(&mut self, source: u32) {
+        if let Some(Source::Capture(stream)) = self.sources.get(source as usize)
+            && stream.wants_more()
+        {
+            self.pending.push(Reverse(Pending { key: (0, source, 0), ..Pending::default() }));
         }
     }
 
     fn read(&mut self, pending: &Pending) -> Result<()> {
         let (_, source, _) = pending.key;
         if let Some(Source::Capture(stream)) = self.sources.get_mut(source as usize) {
-            stream.begin()?;
-            for _ in 0..BATCHES_AHEAD {
-                let next = stream.next_batch(
-                    source,
-                    &self.selection,
-                    &mut self.interfaces,
-                    &mut self.report,
-                );
-                let Some(next) = next else { break };
+            let (selection, interfaces) = (&self.selection, &mut self.interfaces);
+            if let Some(next) = stream.read(source, selection, interfaces, &mut self.report)? {
+                stream.held += 1;
                 self.merge.add(next);
             }
+            self.read_on(source);
             return Ok(());
         }
         if self.merge.len() >= BATCHES_MAX {

@@ -222,7 +222,7 @@ impl Demo {
         let mut find = Find::open(&[self.directory.store()], selection)?;
         let file = std::fs::File::create(self.directory.found())
             .with_context(|| format!("creating {}", self.directory.found().display()))?;
-        crate::commands::find::copy(&mut find, file)?;
+        crate::commands::find::copy(&mut find, file, |_| true)?;
         story.found_packets = find.report().packets_found;
         story.ledger.accounts.push(crate::commands::find::account(&find));
         self.output.say(&format!(

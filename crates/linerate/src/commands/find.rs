@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use clap::Args;
-use engine::{Account, Entry, Ledger};
+use engine::{Account, Entry, Ledger, Stop};
 use port::{Losses, Reason};
 use serde_json::json;
-use store::find::{Find, FindReport};
+use store::find::{Find, FindReport, Step};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{PcapngWriter, StoreError};
@@ -19,7 +19,9 @@ use wire::ip_protocol;
 
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
+use crate::job::{Figures, Progress, Watch};
 use crate::output::{self, Output};
+use crate::signals::Signals;
 use crate::units;
 
 /// Options of `find`.
@@ -150,6 +152,8 @@ fn protocol(name: &str, selection: &mut Selection) -> Result<(), Usage> {
 pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     let to_stdout = args.is_to_stdout();
     let output = args.output();
+    let stop = Stop::new();
+    let signals = Signals::install(&stop)?;
     if to_stdout && io::stdout().is_terminal() {
         let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
         return Err(Usage(why.into()).into());
@@ -166,19 +170,28 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     let start_ns = clock.now_ns();
     let mut find = Find::open(&args.stores, selection)?;
+    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
+    let mut progress = Progress::new(&watch);
+    let go_on = |report: &FindReport| {
+        progress.look(|| Figures::of_search(report));
+        !stop.is_requested()
+    };
     let outcome = match &args.write {
-        Some(_) if to_stdout => copy(&mut find, io::stdout().lock()),
+        Some(_) if to_stdout => copy(&mut find, io::stdout().lock(), go_on),
         Some(path) => {
             let file = File::create(path)
                 .map_err(|source| StoreError::Write { what: path.clone(), source })?;
-            copy(&mut find, file)
+            copy(&mut find, file, go_on)
         }
-        None => count(&mut find, args.count && !args.json),
+        None => count(&mut find, args.count && !args.json, go_on),
     };
+    drop(progress);
     let run = Ended {
         elapsed_ns: clock.now_ns() - start_ns,
         clock: clock.report(),
         ledger: Ledger { accounts: vec![account(&find)] },
+        interrupted: signals.seen(),
+        reached_end: matches!(outcome, Ok(true)),
         error: outcome.as_ref().err(),
     };
     let report = find.report();
@@ -202,6 +215,10 @@ struct Ended<'a> {
     elapsed_ns: u64,
     clock: ClockReport,
     ledger: Ledger,
+    /// A signal came.
+    interrupted: bool,
+    /// Everything was searched.
+    reached_end: bool,
     error: Option<&'a StoreError>,
 }
 
@@ -228,26 +245,55 @@ fn is_closed(error: &StoreError) -> bool {
     error.io_kind() == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Counts the found packets; `say` puts the bare number on standard output, for `$(…)`.
-fn count(find: &mut Find, say: bool) -> Result<(), StoreError> {
-    while find.next_record()?.is_some() {}
+/// Counts the found packets; `say` puts the bare number on standard output, for `$(…)`. Asks
+/// `go_on` after each read; returns whether the end was reached.
+fn count(
+    find: &mut Find,
+    say: bool,
+    mut go_on: impl FnMut(&FindReport) -> bool,
+) -> Result<bool, StoreError> {
+    let reached_end = loop {
+        match find.step()? {
+            Step::Record(_) => {}
+            Step::Read => {
+                if !go_on(find.report()) {
+                    break false;
+                }
+            }
+            Step::End => break true,
+        }
+    };
     if say {
         let written = writeln!(io::stdout().lock(), "{}", find.report().packets_found);
         written.map_err(|source| StoreError::Write { what: "the count".into(), source })?;
     }
-    Ok(())
+    Ok(reached_end)
 }
 
-/// Writes all found packets as pcapng, each interface described before its first packet.
-pub fn copy(find: &mut Find, sink: impl Write) -> Result<(), StoreError> {
+/// Writes all found packets as pcapng, each interface described before its first packet. Asks `go_on`
+/// after each read; returns whether the end was reached. The file is whole in either case.
+pub fn copy(
+    find: &mut Find,
+    sink: impl Write,
+    mut go_on: impl FnMut(&FindReport) -> bool,
+) -> Result<bool, StoreError> {
     let section = Section {
         application: Some(concat!("linerate ", env!("CARGO_PKG_VERSION"), " find").into()),
         ..Section::default()
     };
     let mut writer = PcapngWriter::new(sink, &section)?;
-    loop {
+    let reached_end = loop {
         add_interfaces(&mut writer, find.interfaces())?;
-        let Some(record) = find.next_record()? else { break };
+        let record = match find.step()? {
+            Step::Record(record) => record,
+            Step::Read => {
+                if go_on(find.report()) {
+                    continue;
+                }
+                break false;
+            }
+            Step::End => break true,
+        };
         if record.interface < writer.interface_count() {
             writer.write_record(&record)?;
             continue;
@@ -258,9 +304,9 @@ pub fn copy(find: &mut Find, sink: impl Write) -> Result<(), StoreError> {
         let copy = Record { data: &[], ..record };
         add_interfaces(&mut writer, find.interfaces())?;
         writer.write_record(&Record { data: &data, ..copy })?;
-    }
+    };
     writer.finish()?;
-    Ok(())
+    Ok(reached_end)
 }
 
 fn add_interfaces<W: Write>(
@@ -294,7 +340,7 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
             "chunks_damaged": report.chunks_damaged,
             "captures_read": report.captures_read,
             "late_packets": report.late_packets,
-            "complete": missing.is_complete() && report.problems.is_empty() && error.is_none(),
+            "complete": missing.is_complete() && report.problems.is_empty() && run.reached_end,
             "output_closed": error.is_some_and(is_closed),
             "lost_packets": lost,
             "unreadable_packets": missing.unreadable_packets,
@@ -302,6 +348,7 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
             "recordings_going_on": missing.recordings_going_on,
             "problems": report.problems,
             "warnings": report.warnings,
+            "interrupted": run.interrupted,
             "elapsed_ns": run.elapsed_ns,
             "cpu_ns": sys::cpu::thread_cpu_ns(),
             "clock": output::clock(&run.clock),
@@ -317,12 +364,12 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
         units::grouped(report.packets_found),
         units::counted(report.packets_examined, "packet"),
         units::ns_in_words(run.elapsed_ns),
-        completeness(report, error)
+        completeness(report, run)
     );
 }
 
 /// How complete the answer is, for people; agrees with `complete` of the JSON.
-fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
+fn completeness(report: &FindReport, run: &Ended<'_>) -> String {
     let mut parts = Vec::new();
     let missing = &report.completeness;
     let lost: u64 = missing.lost_packets.iter().sum();
@@ -342,11 +389,14 @@ fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
     if !report.problems.is_empty() {
         parts.push("the answer is incomplete: not everything could be read, see above".into());
     }
-    match error {
+    match run.error {
         Some(error) if is_closed(error) => {
             parts.push("the answer is incomplete: the reader of the output closed it".into());
         }
         Some(_) => parts.push("the answer is incomplete: the search ended with an error".into()),
+        None if !run.reached_end => {
+            parts.push("the answer is incomplete: a signal ended the search early".into());
+        }
         None => {}
     }
     if parts.is_empty() {

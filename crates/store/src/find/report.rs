@@ -1,7 +1,7 @@
 //! What a search read, found and passed over: an account that balances at every moment.
 
-use super::Pending;
 use super::losses::Completeness;
+use super::pending::Pending;
 
 /// What was read, found and missing. Counters grow while packets are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
