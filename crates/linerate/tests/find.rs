@@ -100,3 +100,45 @@ fn a_search_that_takes_its_time_shows_how_far_it_is() {
         assert_eq!((result["interrupted"].as_bool(), packets_in(answer)), (Some(false), PACKETS));
     }
 }
+
+#[test]
+fn packets_cut_before_their_ports_are_undecided() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    // With a tag the ports lie from byte 38 to 42, without from byte 34 to 38.
+    for (name, tag, undecided) in [("tagged", &["--vlan", "7"][..], 1_000), ("plain", &[], 0)] {
+        let (path, store) = (at(&format!("{name}.pcapng")), at(name));
+        let port = format!("pcap:{path}");
+        Run::of(&[&["generate", &port, "--count", "1000", "--size", "100"], tag].concat())
+            .expect(0);
+        let record = ["record", &port, "--to", &store, "--snap", "40", "--json"];
+        let recorded = Run::of(&record).expect(0).result();
+        assert_eq!(number(&recorded, "recorded_bytes"), 40_000, "{recorded}");
+        let find = |more: &[&str]| {
+            Run::of(&[&["find", &store, "--json"], more].concat()).expect(0).result()
+        };
+        let result = find(&["--port", "9"]);
+        assert_eq!(number(&result, "found_packets"), 1_000 - undecided, "{result}");
+        assert_eq!(number(&result, "undecided_packets"), undecided, "{result}");
+        assert_eq!(result["complete"], undecided == 0, "{result}");
+        let account = &result["ledger"]["accounts"][0];
+        assert_eq!(number(account, "left.undecided_packets"), undecided, "{result}");
+        assert_eq!(number(account, "left.unmatched_packets"), 0, "{result}");
+        assert_eq!(result["ledger"]["balanced"], true);
+        let hosts = find(&["--host", "198.18.0.1"]);
+        assert_eq!((number(&hosts, "found_packets"), &hosts["complete"]), (1_000, &true.into()));
+        let run = Run::of(&["find", &store, "--port", "9", "--count"]).expect(0);
+        assert_eq!(run.stderr.contains("1,000 packets undecided: cut"), undecided > 0, "{run:?}");
+        let replay =
+            ["replay", &store, "--onto", "null:", "--rate", "max", "--port", "9", "--json"];
+        let replayed = Run::of(&replay).expect(0).result();
+        assert_eq!(number(&replayed, "undecided_packets"), undecided, "{replayed}");
+    }
+    let port = format!("pcap:{}", at("plain.pcapng"));
+    let received = Run::of(&["receive", &port, "--snap", "60", "--json"]).expect(0).result();
+    assert_eq!(number(&received, "received_bytes"), 60_000, "{received}");
+    assert_eq!(number(&received, "corrupt_packets"), 0, "{received}");
+    assert_eq!(received["ledger"]["balanced"], true);
+    let run = Run::of(&["receive", &port, "--snap", "0"]).expect(2);
+    assert!(run.stderr.contains("--snap"), "{run:?}");
+}

@@ -36,6 +36,7 @@ pub mod memory;
 pub mod null;
 pub mod packet;
 pub mod queue;
+pub mod snap;
 pub mod spec;
 pub mod tap;
 

@@ -39,7 +39,7 @@ use crate::pcapng::packet::PacketHead;
 use crate::record::{Interface, LinkType, Record};
 use crate::scan::SegmentFile;
 use crate::segment;
-use crate::selection::Selection;
+use crate::selection::{Selection, Verdict};
 use crate::trailer::{self, ChunkTrailer};
 
 /// Most chunks in memory. Only chunks that overlap in time are held at once; beyond this the one
@@ -454,12 +454,14 @@ fn search(
     while let Some((head, block)) = content.get(at..).and_then(packet_block) {
         report.packets_examined += 1;
         let time_ns = head.ticks.unwrap_or(0);
+        let judge = || selection.judge(link_type, head.data(block), head.original_length);
         if !selection.holds_time(time_ns) {
             report.packets_outside_window += 1;
-        } else if time_only || selection.holds_packet(link_type, head.data(block)) {
-            found.push(Found { time_ns, at: at as u32 });
         } else {
-            report.packets_unmatched += 1;
+            match if time_only { Verdict::Holds } else { judge() } {
+                Verdict::Holds => found.push(Found { time_ns, at: at as u32 }),
+                verdict => report.pass_over(verdict),
+            }
         }
         at += block.len();
     }

@@ -231,6 +231,7 @@ pub fn account(find: &Find) -> Account {
         Entry::packets("found", report.packets_found),
         Entry::packets("outside_window", report.packets_outside_window),
         Entry::packets("unmatched", report.packets_unmatched),
+        Entry::packets("undecided", report.packets_undecided),
         Entry::packets("unreadable", report.packets_unreadable),
     ]);
     let mut waiting = Losses::default();
@@ -340,10 +341,11 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
             "chunks_damaged": report.chunks_damaged,
             "captures_read": report.captures_read,
             "late_packets": report.late_packets,
-            "complete": missing.is_complete() && report.problems.is_empty() && run.reached_end,
+            "complete": is_complete(report) && run.reached_end,
             "output_closed": error.is_some_and(is_closed),
             "lost_packets": lost,
             "unreadable_packets": missing.unreadable_packets,
+            "undecided_packets": report.packets_undecided,
             "interruptions": missing.interruptions,
             "recordings_going_on": missing.recordings_going_on,
             "problems": report.problems,
@@ -368,6 +370,21 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
     );
 }
 
+/// Whether nothing is known to be missing from what was searched.
+fn is_complete(report: &FindReport) -> bool {
+    report.completeness.is_complete() && report.problems.is_empty() && report.packets_undecided == 0
+}
+
+/// What to say of packets that were cut before the headers that decide, if there are any.
+pub fn undecided(report: &FindReport) -> Option<String> {
+    (report.packets_undecided > 0).then(|| {
+        format!(
+            "{} undecided: cut when captured, before the headers that the conditions ask for",
+            units::counted(report.packets_undecided, "packet")
+        )
+    })
+}
+
 /// How complete the answer is, for people; agrees with `complete` of the JSON.
 fn completeness(report: &FindReport, run: &Ended<'_>) -> String {
     let mut parts = Vec::new();
@@ -380,6 +397,7 @@ fn completeness(report: &FindReport, run: &Ended<'_>) -> String {
             units::grouped(missing.unreadable_packets)
         ));
     }
+    parts.extend(undecided(report));
     if missing.interruptions > 0 {
         parts.push(format!(
             "the recording was interrupted ({} in this window): what came then is not known",

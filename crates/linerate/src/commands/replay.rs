@@ -14,7 +14,7 @@ use store::file_port::RecordRx;
 use store::find::Find;
 use sys::clock::Clock;
 
-use crate::commands::find::SelectionArgs;
+use crate::commands::find::{SelectionArgs, undecided};
 use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
@@ -134,7 +134,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             ),
         ],
     };
-    for problem in found.problems.iter().chain(&found.warnings) {
+    for problem in found.problems.iter().chain(&found.warnings).chain(&undecided(&found)) {
         output.note(&format!("linerate: {problem}"));
     }
     output.object(
@@ -144,6 +144,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "onto": args.onto.to_string(),
             "plane": "user",
             "found_packets": found.packets_found,
+            "undecided_packets": found.packets_undecided,
             "replayed_packets": transmitted(&ledger),
             "replayed_bytes": counters.delivered_bytes,
             "elapsed_ns": worker.elapsed_ns,

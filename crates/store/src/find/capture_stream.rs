@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::merge::{Batch, Found};
 use crate::pcapng::encode_record;
 use crate::record::{MAXIMUM_CAPTURED_LENGTH, Record};
-use crate::selection::Selection;
+use crate::selection::{Selection, Verdict};
 
 /// Batches of 1 MiB that are held of one capture.
 const BATCHES_AHEAD: usize = 8;
@@ -158,10 +158,12 @@ fn read_one(
         Record { data: &data, ..fields }
     };
     if let Some(&number) = numbers.get(index) {
-        if selection.holds_packet(interfaces.link_type(number), record.data) {
-            keep(&record, number);
-        } else {
-            report.packets_unmatched += 1;
+        let link_type = interfaces.link_type(number);
+        match selection.judge(link_type, record.data, record.original_length) {
+            Verdict::Holds => {
+                keep(&record, number);
+            }
+            verdict => report.pass_over(verdict),
         }
     }
     Ok(true)

@@ -2,6 +2,7 @@
 
 use super::losses::Completeness;
 use super::pending::Pending;
+use crate::selection::Verdict;
 
 /// What was read, found and missing. Counters grow while packets are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,7 +24,7 @@ pub struct FindReport {
     /// Bytes read of chunks and captures.
     pub bytes_read: u64,
     /// Packets in what was read, by the chunks' own accounts and the captures' readers: those found
-    /// or waiting, outside the window, unmatched, or unreadable.
+    /// or waiting, outside the window, unmatched, undecided, or unreadable.
     pub packets_read: u64,
     /// Packets looked at.
     pub packets_examined: u64,
@@ -31,6 +32,8 @@ pub struct FindReport {
     pub packets_outside_window: u64,
     /// Packets of the window without what is looked for.
     pub packets_unmatched: u64,
+    /// Packets of the window that were cut when captured, before the headers that decide.
+    pub packets_undecided: u64,
     /// Packets in chunks that were to be read and are damaged or gone.
     pub packets_unreadable: u64,
     /// Packets delivered.
@@ -46,6 +49,14 @@ pub struct FindReport {
 }
 
 impl FindReport {
+    /// Takes note of a packet of the window that is not found.
+    pub(super) fn pass_over(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Undecided => self.packets_undecided += 1,
+            _ => self.packets_unmatched += 1,
+        }
+    }
+
     /// Charges the packets of a chunk that cannot be read, but for those delivered before.
     pub(super) fn lose(&mut self, chunk: &Pending) {
         if chunk.waiting.is_none() {
