@@ -72,3 +72,69 @@ fn a_run_that_came_to_its_result_ends_with_it() {
     let run = Run::of(&["find", "--help", "--json"]).expect(0);
     assert!(String::from_utf8_lossy(&run.stdout).contains("Usage"), "{run:?}");
 }
+
+/// A capture of `count` frames in a directory of its own.
+fn capture(count: u64) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("frames.pcapng").display().to_string();
+    let port = format!("pcap:{path}");
+    Run::of(&["generate", &port, "--count", &count.to_string()]).expect(0);
+    (directory, path)
+}
+
+#[test]
+fn packets_that_wait_for_their_turn_are_not_dropped() {
+    let (_directory, path) = capture(60);
+    let replay = ["replay", &path, "--onto", "null:", "--rate", "40pps", "--json"];
+    let run = Run::of(&replay).expect(0);
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    let objects = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let progress: Vec<Value> = objects.filter(|object| object["kind"] == "progress").collect();
+    assert!(!progress.is_empty(), "{text}");
+    for object in &progress {
+        assert!(number(object, "packets") < 60, "{object}");
+        assert_eq!(number(object, "dropped_packets"), 0, "{object}");
+    }
+    assert_eq!(number(&run.result(), "replayed_packets"), 60);
+}
+
+#[test]
+fn a_replay_of_a_count_finds_as_many_and_loses_none() {
+    let (_directory, path) = capture(1_000);
+    for (count, beyond) in [(0, None), (1, Some(63)), (100, Some(28)), (128, None), (1_000, None)] {
+        let text = count.to_string();
+        let replay = ["replay", &path, "--onto", "null:", "--rate", "max", "--json"];
+        let result = Run::of(&[&replay[..], &["--count", &text]].concat()).expect(0).result();
+        assert_eq!(number(&result, "replayed_packets"), count, "{result}");
+        assert_eq!(number(&result, "found_packets"), count, "{result}");
+        let ledger = &result["ledger"];
+        assert_eq!((&ledger["balanced"], number(ledger, "lost_packets")), (&true.into(), 0));
+        let account = &ledger["accounts"][0];
+        assert_eq!(account["left"]["beyond_count_packets"].as_u64(), beyond, "{result}");
+        assert_eq!(number(account, "entered.read_packets"), count + beyond.unwrap_or(0));
+    }
+}
+
+#[test]
+fn duplicates_of_a_faulty_port_have_their_place_in_the_ledger() {
+    let (directory, path) = capture(10_000);
+    let port = format!("pcap:{path}?duplicate=0.1&drop=0.05&seed=7");
+    let store = directory.path().join("store").display().to_string();
+    let received = Run::of(&["receive", &port, "--json"]).expect(0).result();
+    let recorded = Run::of(&["record", &port, "--to", &store, "--json"]).expect(0).result();
+    for result in [&received, &recorded] {
+        let account = &result["ledger"]["accounts"][0];
+        assert_eq!(number(account, "entered.wire_packets"), 10_000, "{result}");
+        let added = number(account, "entered.added_packets");
+        assert!((800..1_200).contains(&added), "{result}");
+        let left = number(account, "left.delivered_packets");
+        assert_eq!(10_000 + added, left + number(account, "left.injected_packets"), "{result}");
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    }
+    let added = number(&received["ledger"]["accounts"][0], "entered.added_packets");
+    assert_eq!(number(&received, "duplicate_packets"), added);
+    assert_eq!(number(&recorded, "received_packets"), 10_000);
+    // The recording's own account balances, too.
+    let found = Run::of(&["find", &store, "--json"]).expect(0).result();
+    assert_eq!(found["found_packets"], recorded["recorded_packets"]);
+}
