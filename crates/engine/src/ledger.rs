@@ -61,11 +61,14 @@ impl Account {
         self.left.iter().filter(lost).map(|entry| entry.packets).sum()
     }
 
-    /// The account of a receiving port: wire = filtered + beyond_count + delivered + dropped by
-    /// reason.
+    /// The account of a receiving port: wire + added = filtered + beyond_count + delivered + dropped
+    /// by reason.
     pub fn of_receiver(port: &str, counters: &RxCounters) -> Self {
         let mut account = Self::new(format!("receive {port}"));
         account.entered.push(Entry::packets("wire", counters.wire_packets));
+        if counters.added_packets > 0 {
+            account.entered.push(Entry::packets("added", counters.added_packets));
+        }
         account.left.push(Entry::packets("filtered", counters.filtered_packets));
         if counters.beyond_count_packets > 0 {
             account.left.push(Entry::packets("beyond_count", counters.beyond_count_packets));
@@ -337,6 +340,20 @@ mod tests {
         );
         assert_eq!(account.unexplained_packets(), 0);
         assert_eq!(account.left[0], Entry::packets("transmitted", 95));
+    }
+
+    #[test]
+    fn what_a_receiver_added_has_its_place() {
+        let counters = RxCounters {
+            wire_packets: 100,
+            added_packets: 7,
+            delivered_packets: 107,
+            ..RxCounters::default()
+        };
+        let account = Account::of_receiver("pcap:x", &counters);
+        assert_eq!(account.unexplained_packets(), 0);
+        let entered = [Entry::packets("wire", 100), Entry::packets("added", 7)];
+        assert_eq!(account.entered, entered);
     }
 
     #[test]

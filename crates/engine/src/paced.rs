@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use port::{BATCH_FRAMES, Batch, FrameMeta, PortDescription, Reason, RxCounters, RxQueue};
+use port::{Batch, FrameMeta, PortDescription, Reason, RxCounters, RxQueue};
 use sys::clock::Clock;
 
 use crate::histogram::Histogram;
@@ -47,7 +47,6 @@ pub struct Paced<R> {
     next: usize,
     wake_ns: u64,
     stopped: bool,
-    packets_max: Option<u64>,
     first_ns: Option<u64>,
     last_ns: u64,
     given_packets: u64,
@@ -106,19 +105,11 @@ impl<R: RxQueue> Paced<R> {
             next: 0,
             wake_ns: 0,
             stopped: false,
-            packets_max: None,
             first_ns: None,
             last_ns: 0,
             given_packets: 0,
             given_bytes: 0,
         }
-    }
-
-    /// Ends after this many frames, if given.
-    #[must_use]
-    pub fn up_to(mut self, packets_max: Option<u64>) -> Self {
-        self.packets_max = packets_max;
-        self
     }
 
     /// The source.
@@ -155,9 +146,9 @@ impl<R: RxQueue> Paced<R> {
         }
     }
 
-    /// Frames of the current batch that are due now, at most; sets the time to wake up.
-    fn due(&mut self, now_ns: u64, limit: usize) -> usize {
-        let waiting = (self.batch.len() - self.next).min(limit);
+    /// Frames of the current batch that are due now; sets the time to wake up.
+    fn due(&mut self, now_ns: u64) -> usize {
+        let waiting = self.batch.len() - self.next;
         let frame_bytes = self.batch.frames().nth(self.next).map_or(0, |f| f.data.len());
         match &mut self.schedule {
             Schedule::Rate(pacer) => match pacer.due(now_ns, waiting, frame_bytes) {
@@ -211,10 +202,6 @@ impl<R: RxQueue> RxQueue for Paced<R> {
 
     fn receive(&mut self, batch: &mut Batch) -> port::Result<usize> {
         batch.clear();
-        let left = self.packets_max.map_or(u64::MAX, |max| max - self.given_packets);
-        if left == 0 {
-            self.stopped = true;
-        }
         if self.stopped {
             return Ok(0);
         }
@@ -226,8 +213,7 @@ impl<R: RxQueue> RxQueue for Paced<R> {
             }
         }
         let now_ns = self.clock.kept_ns();
-        let limit = left.min(BATCH_FRAMES as u64) as usize;
-        match self.due(now_ns, limit) {
+        match self.due(now_ns) {
             0 => Ok(0),
             count => Ok(self.give(batch, count, now_ns)),
         }
@@ -253,7 +239,7 @@ impl<R: RxQueue> RxQueue for Paced<R> {
 
     fn counters(&mut self) -> port::Result<RxCounters> {
         let mut counters = self.inner.counters()?;
-        // Frames that were read and whose time had not come when the replay ended.
+        // Frames that were read and whose time has not come: lost if the replay ends now.
         let held = counters.delivered_packets - self.given_packets;
         counters.dropped.add(Reason::Interrupted, held);
         counters.delivered_packets = self.given_packets;

@@ -3,6 +3,7 @@
 use port::fault::{FaultyRx, FaultyTx};
 use port::null::Null;
 use port::packet::{PacketRx, PacketTx, RxOptions};
+use port::snap::SnapRx;
 use port::{PortKind, PortSpec, RxQueue, TxQueue, memory};
 use store::file_port::{FileRx, FileTx};
 
@@ -12,11 +13,19 @@ use crate::error::Result;
 pub fn open_rx(spec: &PortSpec, options: &RxOptions) -> Result<Box<dyn RxQueue>> {
     let queue: Box<dyn RxQueue> = match spec.kind {
         PortKind::Interface | PortKind::Packet => Box::new(PacketRx::open(&spec.target, options)?),
-        PortKind::Memory => Box::new(memory::open_rx(&spec.target)?),
-        PortKind::Pcap => Box::new(FileRx::open(&spec.target)?),
+        PortKind::Memory => cut(memory::open_rx(&spec.target)?, options),
+        PortKind::Pcap => cut(FileRx::open(&spec.target)?, options),
         PortKind::Null => Box::new(Null::default()),
     };
     Ok(if spec.faults.is_none() { queue } else { Box::new(FaultyRx::new(queue, spec.faults)) })
+}
+
+/// What the kernel does for interfaces.
+fn cut(queue: impl RxQueue + 'static, options: &RxOptions) -> Box<dyn RxQueue> {
+    match options.snap_bytes {
+        u32::MAX => Box::new(queue),
+        bytes => Box::new(SnapRx::new(queue, bytes)),
+    }
 }
 
 /// Opens the sending queue of a port, in the calling thread's network namespace.

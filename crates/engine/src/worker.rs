@@ -177,7 +177,9 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
 
     fn tick(&mut self, now_ns: u64) -> Result<()> {
         let counters = self.worker.rx.counters()?;
-        self.worker.live.dropped_packets.set(counters.dropped.total());
+        // What waits for its turn is lost only if the run ends before.
+        let waiting = counters.dropped.get(Reason::Interrupted);
+        self.worker.live.dropped_packets.set(counters.dropped.total() - waiting);
         self.worker.stage.tick(now_ns, &counters, &self.worker.live)?;
         self.note_events(now_ns);
         Ok(())

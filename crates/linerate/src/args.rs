@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{demo, doctor, find, generate, receive, record, replay};
 use crate::exit;
+use crate::output::Output;
 
 /// Generates, receives, records, finds and replays packets at line rate, and accounts for every one.
 ///
@@ -53,4 +54,20 @@ Examples:
         /// The directory
         directory: std::path::PathBuf,
     },
+}
+
+impl Verb {
+    /// Where its words go, by its options.
+    pub fn output(&self) -> Output {
+        Output::new(match self {
+            Self::Generate(args) => args.run.json,
+            Self::Receive(args) => args.run.json,
+            Self::Record(args) => args.run.json,
+            Self::Find(args) => return args.output(),
+            Self::Replay(args) => args.run.json,
+            Self::Demo(args) => args.json,
+            Self::Doctor(args) => args.json,
+            Self::Completions { .. } | Self::Man { .. } => false,
+        })
+    }
 }

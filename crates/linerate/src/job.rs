@@ -9,6 +9,7 @@ use engine::{EngineError, Finished, Stop, Worker};
 use indicatif::{ProgressBar, ProgressStyle};
 use port::{Event, RxQueue, TxQueue};
 use serde_json::json;
+use store::find::FindReport;
 use sys::clock::Clock;
 
 use crate::output::Output;
@@ -72,28 +73,54 @@ where
     })
 }
 
+/// What a run's progress is shown with: a bar on a terminal, objects for programs.
+pub struct Progress<'a> {
+    watch: &'a Watch,
+    bar: ProgressBar,
+    start: Instant,
+    shown: Instant,
+    before: Figures,
+}
+
+impl<'a> Progress<'a> {
+    /// From now on.
+    pub fn new(watch: &'a Watch) -> Self {
+        let start = Instant::now();
+        Self { watch, bar: bar(watch), start, shown: start, before: Figures::default() }
+    }
+
+    /// Shows the figures if a second has gone by since the last time.
+    pub fn look(&mut self, figures: impl FnOnce() -> Figures) {
+        let since = self.shown.elapsed();
+        if since < REPORT {
+            return;
+        }
+        let now = figures();
+        now.tell(&self.before, since.as_secs_f64(), self.start.elapsed(), self.watch, &self.bar);
+        self.before = now;
+        self.shown = Instant::now();
+    }
+}
+
+impl Drop for Progress<'_> {
+    /// What is said next stands where the bar was.
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Shows progress until `is_over`, and raises the stop flag when the time has come.
 fn show(lives: &[Arc<Live>], watch: &Watch, is_over: impl Fn() -> bool) {
-    let bar = bar(watch);
-    let start = Instant::now();
-    let mut shown = start;
-    let mut before = Figures::default();
+    let mut progress = Progress::new(watch);
     while !is_over() {
-        let elapsed = start.elapsed();
+        let elapsed = progress.start.elapsed();
         if watch.duration.is_some_and(|duration| elapsed >= duration) {
             watch.stop.request();
         }
-        if shown.elapsed() >= REPORT {
-            let now = Figures::of(lives);
-            let seconds = shown.elapsed().as_secs_f64();
-            now.tell(&before, seconds, elapsed, watch, &bar);
-            before = now;
-            shown = Instant::now();
-        }
+        progress.look(|| Figures::of(lives));
         let left = watch.duration.map_or(LOOK, |duration| duration.saturating_sub(elapsed));
         std::thread::sleep(LOOK.min(left).max(Duration::from_millis(1)));
     }
-    bar.finish_and_clear();
 }
 
 fn bar(watch: &Watch) -> ProgressBar {
@@ -117,17 +144,29 @@ fn bar(watch: &Watch) -> ProgressBar {
     bar
 }
 
-/// Sums over all workers.
+/// How far a run has come: sums over all workers.
 #[derive(Debug, Clone, Copy, Default)]
-struct Figures {
+pub struct Figures {
     packets: u64,
     bytes: u64,
     dropped: u64,
+    /// Of a search, which loses nothing.
+    found: Option<u64>,
     stored_bytes: u64,
     buffer_used_milli: u64,
 }
 
 impl Figures {
+    /// How far a search has come.
+    pub fn of_search(report: &FindReport) -> Self {
+        Self {
+            packets: report.packets_examined,
+            bytes: report.bytes_read,
+            found: Some(report.packets_found),
+            ..Self::default()
+        }
+    }
+
     fn of(lives: &[Arc<Live>]) -> Self {
         lives.iter().fold(Self::default(), |sum, live| Self {
             packets: sum.packets + live.received_packets.get(),
@@ -135,6 +174,7 @@ impl Figures {
             dropped: sum.dropped + live.dropped_packets.get() + live.stage_dropped_packets.get(),
             stored_bytes: sum.stored_bytes + live.stored_bytes.get(),
             buffer_used_milli: sum.buffer_used_milli.max(live.buffer_used_milli.get()),
+            ..sum
         })
     }
 
@@ -148,26 +188,28 @@ impl Figures {
     ) {
         let pps = (self.packets - before.packets) as f64 / seconds;
         let bps = (self.bytes - before.bytes) as f64 * 8.0 / seconds;
-        watch.output.object(
-            "progress",
-            json!({
-                "verb": watch.verb,
-                "elapsed_ns": elapsed.as_nanos() as u64,
-                "packets": self.packets,
-                "bytes": self.bytes,
-                "dropped_packets": self.dropped,
-                "stored_bytes": self.stored_bytes,
-                "buffer_used_milli": self.buffer_used_milli,
-                "packets_per_s": pps.round(),
-                "bits_per_s": bps.round(),
-            }),
-        );
+        let mut fields = json!({
+            "verb": watch.verb,
+            "elapsed_ns": elapsed.as_nanos() as u64,
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "dropped_packets": self.dropped,
+            "stored_bytes": self.stored_bytes,
+            "buffer_used_milli": self.buffer_used_milli,
+            "packets_per_s": pps.round(),
+            "bits_per_s": bps.round(),
+        });
+        if let Some(found) = self.found {
+            fields["found_packets"] = found.into();
+        }
+        watch.output.object("progress", fields);
+        let (last, what) = self.found.map_or((self.dropped, "lost"), |found| (found, "found"));
         let mut text = format!(
-            "{}pps  {}bit/s  {}  {} lost",
+            "{}pps  {}bit/s  {}  {} {what}",
             scaled(pps),
             scaled(bps),
             counted(self.packets, "packet"),
-            grouped(self.dropped)
+            grouped(last)
         );
         if self.stored_bytes > 0 {
             let used = self.buffer_used_milli / 10;

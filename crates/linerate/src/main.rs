@@ -24,16 +24,38 @@ use store::StoreError;
 
 use args::{Cli, Verb};
 use exit::Exit;
+use output::Output;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     match run(&cli.verb) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("linerate: {error:#}");
-            exit::of_error(&error).into()
+            let (message, exit) = (format!("{error:#}"), exit::of_error(&error));
+            eprintln!("linerate: {message}");
+            cli.verb.output().failure(&message, exit);
+            exit.into()
         }
     }
+}
+
+/// Arguments that were not understood, or a call for help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // What cannot be written has nobody to read it.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return Exit::Success.into();
+    }
+    // The arguments are not known by name, so the one that asks for JSON is looked for.
+    if std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.to_string();
+        let message = text.trim().trim_start_matches("error: ");
+        Output::new(true).failure(message, Exit::Usage);
+    }
+    Exit::Usage.into()
 }
 
 fn run(verb: &Verb) -> anyhow::Result<Exit> {

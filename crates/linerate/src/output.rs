@@ -1,19 +1,24 @@
 //! What a run says: one JSON object a line for programs, sentences and tables for people.
 //!
 //! With `--json`, standard output carries JSON lines only: `start`, `progress`, `event`, and last
-//! `result`. Without it, standard output carries the result and standard error the progress. Each
+//! `result`, or `error` where a run failed before it had one. Without it, standard output carries the result and standard error the progress. Each
 //! object has `"kind"` and `"schema"`; fields are added within a schema, never renamed.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Account, Ledger};
 use serde_json::{Map, Value, json};
 use sys::clock::ClockReport;
 
+use crate::exit::Exit;
 use crate::units::{counted, grouped, ns_in_words};
 
 /// Version of the JSON objects.
 pub const SCHEMA: u32 = 1;
+
+/// Whether this process has told its result: it is the last object, and says itself what failed.
+static RESULT_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Where a run's words go.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +60,17 @@ impl Output {
         if let Value::Object(fields) = fields {
             object.extend(fields);
         }
+        if kind == "result" {
+            RESULT_TOLD.store(true, Ordering::Relaxed);
+        }
         self.line(&Value::Object(object).to_string());
+    }
+
+    /// The last object of a run that failed before it had a result.
+    pub fn failure(&self, message: &str, exit: Exit) {
+        if !RESULT_TOLD.load(Ordering::Relaxed) {
+            self.object("error", json!({ "message": message, "exit_code": exit as u8 }));
+        }
     }
 
     /// A sentence about what is going on, to standard error; an `event` for programs.

@@ -12,7 +12,7 @@ use crate::units;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Run")]
 pub struct RunArgs {
-    /// Print JSON, one object a line, the last with "kind":"result"
+    /// Print JSON, one object a line, the last with "kind":"result" or "error"
     #[arg(long)]
     pub json: bool,
     /// End after this time, such as 10s, 500ms or 2h

@@ -29,6 +29,14 @@ fn generate_record_find_replay_agree() {
     let expected = (0..10_000).filter(|frame| frame % 254 == 6 && frame % 10 == 6).count() as u64;
     assert_eq!(number(&both, "found_packets"), expected);
     assert_eq!(both["complete"], true);
+    let account = &both["ledger"]["accounts"][0];
+    assert_eq!(both["ledger"]["balanced"], true, "{both}");
+    assert_eq!(number(account, "entered.read_packets"), 10_000);
+    assert_eq!(number(account, "left.found_packets"), expected);
+    assert_eq!(number(account, "left.unmatched_packets"), 10_000 - expected);
+    assert!(both["clock"]["source"].is_string() && number(&both, "elapsed_ns") > 0, "{both}");
+    let text = Run::of(&["find", &store]).expect(0);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("ledger balanced"), "{text:?}");
 
     let replayed = Run::of(&["replay", &store, "--onto", "null:", "--rate", "max", "--json"])
         .expect(0)
@@ -125,6 +133,10 @@ fn a_damaged_chunk_is_missing_by_number() {
     let (found, missing) =
         (number(&result, "found_packets"), number(&result, "unreadable_packets"));
     assert_eq!((found + missing, result["complete"].as_bool()), (5_000, Some(false)), "{result}");
+    let account = &result["ledger"]["accounts"][0];
+    assert_eq!(number(account, "entered.read_packets"), 5_000, "{result}");
+    assert_eq!(number(account, "left.unreadable_packets"), missing, "{result}");
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
     let run = Run::of(&["find", &store]).expect(6);
     assert!(!run.stderr.contains("nothing is known"), "{run:?}");
 }

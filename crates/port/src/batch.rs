@@ -177,6 +177,15 @@ impl Batch {
         dropped
     }
 
+    /// Keeps at most the first `bytes` bytes of each frame; how long it was stays in its
+    /// [`FrameMeta::wire_length`].
+    pub fn snap(&mut self, bytes: u32) {
+        for frame in &mut self.frames {
+            frame.length = frame.length.min(bytes);
+        }
+        self.sum_bytes();
+    }
+
     /// Keeps the frames for which `keep` says so, in order; returns how many were dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(FrameRef<'_>) -> bool) -> usize {
         let before = self.frames.len();

@@ -122,11 +122,13 @@ pub struct DeviceCount {
     pub unexplained_packets: u64,
 }
 
-/// The account of a receiving queue: `wire = filtered + beyond_count + delivered + dropped`.
+/// The account of a receiving queue: `wire + added = filtered + beyond_count + delivered + dropped`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RxCounters {
     /// Frames that reached the port while it was started.
     pub wire_packets: u64,
+    /// Frames that a wrapping port added.
+    pub added_packets: u64,
     /// Frames that a filter passed over.
     pub filtered_packets: u64,
     /// Frames that came behind as many as were wanted: nobody's loss.

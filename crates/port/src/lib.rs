@@ -37,6 +37,7 @@ pub mod null;
 pub mod packet;
 pub mod queue;
 pub mod ring;
+pub mod snap;
 pub mod spec;
 pub mod tap;
 

@@ -36,6 +36,11 @@ impl<Q: RxQueue> LimitedRx<Q> {
         }
     }
 
+    /// The queue whose frames are delivered.
+    pub fn inner(&self) -> &Q {
+        &self.inner
+    }
+
     /// Takes the frames out of `batch` that are not wanted any more, and ends the input with the
     /// last wanted one.
     fn cut(&mut self, batch: &mut Batch) -> Result<()> {

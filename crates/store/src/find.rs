@@ -14,6 +14,8 @@
 
 mod capture_stream;
 mod losses;
+mod pending;
+mod report;
 mod segments;
 
 use std::cmp::Reverse;
@@ -21,14 +23,15 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use capture_stream::{BATCHES_AHEAD, CaptureStream};
+use capture_stream::CaptureStream;
+use pending::Pending;
 use segments::Segment;
 
 pub use losses::{Completeness, LossSpan};
+pub use report::FindReport;
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
-use crate::ledger::LOSS_SLOTS;
 use crate::merge::{Batch, Found, Key, Merge};
 use crate::pcapng::ByteOrder;
 use crate::pcapng::block::{BlockHead, ENHANCED_PACKET, MINIMUM_LENGTH};
@@ -36,7 +39,7 @@ use crate::pcapng::packet::PacketHead;
 use crate::record::{Interface, LinkType, Record};
 use crate::scan::SegmentFile;
 use crate::segment;
-use crate::selection::Selection;
+use crate::selection::{Selection, Verdict};
 use crate::trailer::{self, ChunkTrailer};
 
 /// Most chunks in memory. Only chunks that overlap in time are held at once; beyond this the one
@@ -45,47 +48,6 @@ const BATCHES_MAX: usize = 256;
 /// How often, and how long apart, a chunk is read that is being written: a disk needs less.
 const ATTEMPTS: u32 = 25;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(4);
-
-/// What was read, found and missing. Counters grow while packets are taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FindReport {
-    /// Segments with chunks in the window.
-    pub segments_read: u64,
-    /// Segments without.
-    pub segments_skipped: u64,
-    /// Segments deleted after they were listed.
-    pub segments_vanished: u64,
-    /// Chunks read.
-    pub chunks_read: u64,
-    /// Chunks outside the window, by their trailers.
-    pub chunks_skipped: u64,
-    /// Chunks whose checksum is wrong; their packets are missing.
-    pub chunks_damaged: u64,
-    /// Captures read that are no segments.
-    pub captures_read: u64,
-    /// Bytes read of chunks and captures.
-    pub bytes_read: u64,
-    /// Packets looked at.
-    pub packets_examined: u64,
-    /// Packets delivered.
-    pub packets_found: u64,
-    /// Packets delivered after a packet of a later time.
-    pub late_packets: u64,
-    /// What is known to be missing from the window.
-    pub completeness: Completeness,
-    /// Captures that could not be read to their ends, and damaged chunks, in words; the first 100.
-    pub problems: Vec<String>,
-    /// What was passed over and takes nothing from the answer, in words.
-    pub warnings: Vec<String>,
-}
-
-impl FindReport {
-    fn problem(&mut self, text: String) {
-        if self.problems.len() < 100 {
-            self.problems.push(text);
-        }
-    }
-}
 
 /// The interfaces of all sources; equal ones are one.
 #[derive(Debug, Default)]
@@ -105,6 +67,17 @@ impl Interfaces {
     }
 }
 
+/// How a search went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advance {
+    /// A batch was chosen: packets may be taken.
+    Chosen,
+    /// Something was read.
+    Read,
+    /// There is no batch left, and nothing to be read.
+    End,
+}
+
 /// Something that packets come from.
 enum Source {
     Segment {
@@ -118,32 +91,15 @@ enum Source {
     Capture(CaptureStream),
 }
 
-/// A chunk to be read, or a capture to be begun, when its time comes.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Pending {
-    key: Key,
-    offset: u64,
-    /// 0 for a capture.
-    length: u32,
-    /// Found packets that were delivered before the chunk was put back.
-    taken: usize,
-    /// Packets that are missing if the chunk is damaged, and the latest time of any.
-    packets: u32,
-    time_max_ns: u64,
-}
-
-impl Pending {
-    /// What is missing when the chunk cannot be read.
-    fn loss(&self) -> LossSpan {
-        let from_ns = self.key.0;
-        LossSpan {
-            from_ns,
-            to_ns: self.time_max_ns.max(from_ns),
-            lost_packets: [0; LOSS_SLOTS],
-            unreadable_packets: u64::from(self.packets),
-            interrupted: false,
-        }
-    }
+/// What a search came to next.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A packet that was looked for.
+    Record(Record<'a>),
+    /// A chunk, or a few MiB of a capture, was read: a place to look up from the work.
+    Read,
+    /// There is nothing more.
+    End,
 }
 
 /// A search under way.
@@ -214,6 +170,7 @@ impl Find {
                 offset: chunk.offset,
                 length: chunk.length,
                 taken: 0,
+                waiting: None,
                 packets: chunk.packets,
                 time_max_ns: chunk.time_max_ns,
             }));
@@ -238,6 +195,12 @@ impl Find {
         &self.report
     }
 
+    /// Packets that were found and not delivered yet: 0 at the end.
+    pub fn packets_waiting(&self) -> u64 {
+        let put_back = self.pending.iter().map(|Reverse(chunk)| chunk.waiting.unwrap_or(0));
+        self.merge.waiting() + put_back.map(u64::from).sum::<u64>()
+    }
+
     /// The next packet in the order of time, its interface an index into
     /// [`interfaces`](Self::interfaces); `None` at the end.
     ///
@@ -245,20 +208,40 @@ impl Find {
     /// [`FindReport::problems`].
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
-        let (slot, found) = loop {
-            if let Some(taken) = self.merge.take(self.bound) {
-                break taken;
+        loop {
+            if let Some((slot, found)) = self.merge.take(self.bound) {
+                return Ok(self.deliver(slot, found));
             }
-            if !self.choose()? {
+            if self.advance()? == Advance::End {
                 return Ok(None);
             }
-        };
+        }
+    }
+
+    /// As [`next_record`](Self::next_record), but comes back after each read, however little was
+    /// found. Whoever stops asking leaves [`packets_waiting`](Self::packets_waiting) behind.
+    #[inline]
+    pub fn step(&mut self) -> Result<Step<'_>> {
+        loop {
+            if let Some((slot, found)) = self.merge.take(self.bound) {
+                return Ok(self.deliver(slot, found).map_or(Step::End, Step::Record));
+            }
+            match self.advance()? {
+                Advance::Chosen => {}
+                Advance::Read => return Ok(Step::Read),
+                Advance::End => return Ok(Step::End),
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, slot: usize, found: Found) -> Option<Record<'_>> {
         self.report.packets_found += 1;
         if found.time_ns < self.latest_ns {
             self.report.late_packets += 1;
         }
         self.latest_ns = self.latest_ns.max(found.time_ns);
-        Ok(self.record(slot, found))
+        self.record(slot, found)
     }
 
     #[inline]
@@ -281,60 +264,61 @@ impl Find {
         })
     }
 
-    /// Goes on to the batch that the next packet is in, after reading what may come before.
-    /// `false` if there is none.
+    /// Goes on to the batch that the next packet is in, or reads something that may come before.
     #[cold]
-    fn choose(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> Result<Advance> {
         if let Some(batch) = self.merge.take_finished() {
             self.recycle(batch);
         }
-        while let Some(Reverse(next)) = self.pending.peek() {
-            if self.merge.first_key().is_some_and(|first| first < next.key) {
-                break;
+        let first = self.merge.first_key();
+        let is_due = |next: &Pending| first.is_none_or(|first| first >= next.key);
+        if self.pending.peek().is_some_and(|Reverse(next)| is_due(next))
+            && let Some(Reverse(next)) = self.pending.pop()
+        {
+            if let Err(error) = self.read(&next) {
+                // Its packets are still to come, for the account.
+                self.pending.push(Reverse(next));
+                return Err(error);
             }
-            if let Some(Reverse(next)) = self.pending.pop() {
-                self.read(&next)?;
-            }
+            return Ok(Advance::Read);
         }
         let Some(bound) = self.merge.choose() else {
-            return Ok(false);
+            return Ok(Advance::End);
         };
         self.bound = self.pending.peek().map_or(bound, |Reverse(next)| bound.min(next.key));
-        Ok(true)
+        Ok(Advance::Chosen)
     }
 
-    /// Uses the memory of a finished batch again; a capture's next batch takes its place.
+    /// Uses the memory of a finished batch again; a capture's next batch is to take its place.
     fn recycle(&mut self, batch: Batch) {
         match self.sources.get_mut(batch.source as usize) {
             Some(Source::Capture(stream)) => {
-                let next = stream.next_batch(
-                    batch.source,
-                    &self.selection,
-                    &mut self.interfaces,
-                    &mut self.report,
-                );
-                if let Some(next) = next {
-                    self.merge.add(next);
-                }
+                stream.held -= 1;
+                self.read_on(batch.source);
             }
             _ => self.spare.push(batch.bytes),
+        }
+    }
+
+    /// Has a capture read on before any packet is delivered, if it has anything left and is not
+    /// ahead far enough.
+    fn read_on(&mut self, source: u32) {
+        if let Some(Source::Capture(stream)) = self.sources.get(source as usize)
+            && stream.wants_more()
+        {
+            self.pending.push(Reverse(Pending { key: (0, source, 0), ..Pending::default() }));
         }
     }
 
     fn read(&mut self, pending: &Pending) -> Result<()> {
         let (_, source, _) = pending.key;
         if let Some(Source::Capture(stream)) = self.sources.get_mut(source as usize) {
-            stream.begin()?;
-            for _ in 0..BATCHES_AHEAD {
-                let next = stream.next_batch(
-                    source,
-                    &self.selection,
-                    &mut self.interfaces,
-                    &mut self.report,
-                );
-                let Some(next) = next else { break };
+            let (selection, interfaces) = (&self.selection, &mut self.interfaces);
+            if let Some(next) = stream.read(source, selection, interfaces, &mut self.report)? {
+                stream.held += 1;
                 self.merge.add(next);
             }
+            self.read_on(source);
             return Ok(());
         }
         if self.merge.len() >= BATCHES_MAX {
@@ -370,6 +354,7 @@ impl Find {
                 offset: trailer.offset,
                 length: trailer.length,
                 taken: batch.taken,
+                waiting: Some((batch.found.len() - batch.taken) as u32),
                 packets: trailer.packets,
                 time_max_ns: trailer.time_max_ns,
             }));
@@ -395,7 +380,7 @@ impl Find {
                 Ok(opened) => *file = Some(opened),
                 Err(error) => {
                     self.report.segments_vanished += 1;
-                    self.report.completeness.add(pending.loss());
+                    self.report.lose(pending);
                     self.report.problem(error.to_string());
                     return Ok(None);
                 }
@@ -414,7 +399,7 @@ impl Find {
         self.report.bytes_read += bytes.len() as u64;
         let Some(chunk) = whole.filter(|chunk| chunk.sequence == sequence) else {
             self.report.chunks_damaged += 1;
-            self.report.completeness.add(pending.loss());
+            self.report.lose(pending);
             let (name, at) = (path.display(), pending.offset);
             let text =
                 format!("{name}: the chunk at byte {at} is damaged; its packets are missing");
@@ -425,10 +410,11 @@ impl Find {
         let link_type = self.interfaces.link_type(*interface);
         let capacity = if self.selection.is_time_only() { chunk.packets } else { 0 };
         let mut found = Vec::with_capacity(capacity as usize);
-        let examined = search(content, link_type, &self.selection, &mut found);
-        if pending.taken == 0 {
-            self.report.packets_examined += examined;
-        }
+        // A chunk that was put back is counted once.
+        let mut again = FindReport::default();
+        let report = if pending.waiting.is_none() { &mut self.report } else { &mut again };
+        report.packets_read += u64::from(chunk.packets);
+        search(content, link_type, &self.selection, &mut found, report);
         Ok(Some(found))
     }
 }
@@ -455,27 +441,30 @@ fn read_whole(
     Ok(None)
 }
 
-/// Where the packets of a chunk lie that are looked for; returns how many were looked at.
+/// Where the packets of a chunk lie that are looked for.
 fn search(
     content: &[u8],
     link_type: LinkType,
     selection: &Selection,
     found: &mut Vec<Found>,
-) -> u64 {
+    report: &mut FindReport,
+) {
     let time_only = selection.is_time_only();
-    let mut examined = 0;
     let mut at = 0;
     while let Some((head, block)) = content.get(at..).and_then(packet_block) {
-        examined += 1;
+        report.packets_examined += 1;
         let time_ns = head.ticks.unwrap_or(0);
-        if selection.holds_time(time_ns)
-            && (time_only || selection.holds_packet(link_type, head.data(block)))
-        {
-            found.push(Found { time_ns, at: at as u32 });
+        let judge = || selection.judge(link_type, head.data(block), head.original_length);
+        if !selection.holds_time(time_ns) {
+            report.packets_outside_window += 1;
+        } else {
+            match if time_only { Verdict::Holds } else { judge() } {
+                Verdict::Holds => found.push(Found { time_ns, at: at as u32 }),
+                verdict => report.pass_over(verdict),
+            }
         }
         at += block.len();
     }
-    examined
 }
 
 /// The packet block at the beginning of `bytes`.

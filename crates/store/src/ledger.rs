@@ -42,7 +42,8 @@ pub struct InputCounters {
 impl From<&RxCounters> for InputCounters {
     fn from(counters: &RxCounters) -> Self {
         Self {
-            wire_packets: counters.wire_packets,
+            // The account of a file has no place for packets that a fault added.
+            wire_packets: counters.wire_packets + counters.added_packets,
             filtered_packets: counters.filtered_packets + counters.beyond_count_packets,
             dropped: counters.dropped,
         }

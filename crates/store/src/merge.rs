@@ -77,6 +77,12 @@ impl Merge {
         self.batches.len() - self.free.len()
     }
 
+    /// Packets that were not taken.
+    pub(crate) fn waiting(&self) -> u64 {
+        let left = |batch: &Batch| batch.found.len().saturating_sub(batch.taken) as u64;
+        self.batches.iter().flatten().map(left).sum()
+    }
+
     /// The least key of all batches.
     pub(crate) fn first_key(&mut self) -> Option<Key> {
         self.put_back();

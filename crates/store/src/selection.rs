@@ -6,14 +6,16 @@
 //! What they mean, on the bytes of the packet: a *host* or *network* matches the source or
 //! destination of the outermost IP header, or sender or target of an ARP packet; a *port* the source
 //! or destination port of TCP, UDP or SCTP. Fragments after the first have no ports and so never
-//! match a port; packets inside tunnels are not looked at.
+//! match a port; packets inside tunnels are not looked at. Of a packet that was cut when it was
+//! captured it may be unknown whether it has what is asked for: a [`Verdict`] says so.
 //! Limits: Ethernet, raw IP, Linux "cooked" and loopback captures; packets of other link types
 //! match only if nothing but the time is restricted.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-use wire::parse::{Headers, Network, parse_ethernet, parse_ip};
+use wire::parse::{Fragment, Headers, Marks, Network, parse_ethernet, parse_ip};
+use wire::{ethertype, ip_protocol};
 
 use crate::record::LinkType;
 
@@ -139,49 +141,161 @@ impl Selection {
             && self.ethertypes.is_empty()
     }
 
-    /// Whether a packet has what is asked for, apart from its time.
+    /// Whether a whole packet has what is asked for, apart from its time.
     pub fn holds_packet(&self, link_type: LinkType, data: &[u8]) -> bool {
+        self.judge(link_type, data, 0) == Verdict::Holds
+    }
+
+    /// What is known of a packet of `original_length` bytes by those that were captured, apart from
+    /// its time.
+    pub fn judge(&self, link_type: LinkType, data: &[u8], original_length: u32) -> Verdict {
         if self.is_time_only() {
-            return true;
+            return Verdict::Holds;
         }
-        let Some((packet, headers)) = parse(link_type, data) else {
-            return false;
+        let is_cut = (data.len() as u64) < u64::from(original_length);
+        let Some((bytes, headers)) = parse(link_type, data) else {
+            return Verdict::Differs;
         };
-        self.holds_fields(&headers) && self.holds_ports(packet, &headers) && {
-            let ends = ends(packet, &headers);
-            self.holds_hosts(ends) && self.holds_networks(ends)
+        let packet = Packet { bytes, headers, is_cut };
+        let kinds = [Self::judge_tags, Self::judge_protocol, Self::judge_ports, Self::judge_ends];
+        kinds.iter().map(|judge| judge(self, &packet)).max().unwrap_or(Verdict::Holds)
+    }
+
+    fn judge_tags(&self, packet: &Packet<'_>) -> Verdict {
+        let headers = &packet.headers;
+        let of_vlan = |tag: &u16| self.vlans.contains(&(tag & 0x0fff));
+        let tag = self.vlans.is_empty() || headers.vlan_tags().iter().any(of_vlan);
+        let ethertype = self.ethertypes.is_empty() || self.ethertypes.contains(&headers.ethertype);
+        let lacks = packet.lacks_tags() && !(tag && self.ethertypes.is_empty());
+        Verdict::of((!lacks).then_some(tag && ethertype))
+    }
+
+    fn judge_protocol(&self, packet: &Packet<'_>) -> Verdict {
+        if self.protocols.is_empty() {
+            return Verdict::Holds;
+        }
+        let headers = &packet.headers;
+        let holds = headers.is_ip() && self.protocols.contains(&headers.ip_protocol);
+        Verdict::of((!packet.lacks_protocol()).then_some(holds))
+    }
+
+    fn judge_ports(&self, packet: &Packet<'_>) -> Verdict {
+        if self.ports.is_empty() {
+            return Verdict::Holds;
+        }
+        if packet.lacks_protocol() {
+            return Verdict::Undecided;
+        }
+        if !packet.has_ports() {
+            return Verdict::Differs;
+        }
+        match packet.ports() {
+            Some(ports) => Verdict::of(Some(ports.iter().any(|port| self.ports.contains(port)))),
+            None => packet.missing(),
         }
     }
 
-    fn holds_fields(&self, headers: &Headers) -> bool {
-        let of_vlan = |tag: &u16| self.vlans.contains(&(tag & 0x0fff));
-        (self.protocols.is_empty()
-            || (headers.is_ip() && self.protocols.contains(&headers.ip_protocol)))
-            && (self.vlans.is_empty() || headers.vlan_tags().iter().any(of_vlan))
-            && (self.ethertypes.is_empty() || self.ethertypes.contains(&headers.ethertype))
-    }
-
-    fn holds_ports(&self, packet: &[u8], headers: &Headers) -> bool {
-        self.ports.is_empty()
-            || headers.ports(packet).is_some_and(|(source, destination)| {
-                self.ports.contains(&source) || self.ports.contains(&destination)
-            })
-    }
-
-    fn holds_hosts(&self, ends: Option<(IpAddr, IpAddr)>) -> bool {
-        self.hosts.is_empty()
-            || ends.is_some_and(|(a, b)| self.hosts.contains(&a) || self.hosts.contains(&b))
-    }
-
-    fn holds_networks(&self, ends: Option<(IpAddr, IpAddr)>) -> bool {
-        self.networks.is_empty()
-            || ends.is_some_and(|(a, b)| {
-                self.networks.iter().any(|network| network.contains(a) || network.contains(b))
-            })
+    fn judge_ends(&self, packet: &Packet<'_>) -> Verdict {
+        if self.hosts.is_empty() && self.networks.is_empty() {
+            return Verdict::Holds;
+        }
+        let Some(ends) = ends(packet.bytes, &packet.headers) else {
+            let lacks = packet.lacks_network() || packet.headers.network == Network::Arp;
+            return if lacks { packet.missing() } else { Verdict::Differs };
+        };
+        let ends = [ends.0, ends.1];
+        let of_network = |network: &IpNetwork| ends.iter().any(|end| network.contains(*end));
+        let host = self.hosts.is_empty() || ends.iter().any(|end| self.hosts.contains(end));
+        let network = self.networks.is_empty() || self.networks.iter().any(of_network);
+        Verdict::of(Some(host && network))
     }
 }
 
-/// The packet from its first header that is understood, and its headers.
+/// What is known of a packet. Of several kinds of criteria the greatest verdict is that of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It has what is asked for.
+    Holds,
+    /// It was cut when it was captured, before the headers that decide.
+    Undecided,
+    /// It has not.
+    Differs,
+}
+
+impl Verdict {
+    /// Of what is known, or not.
+    fn of(known: Option<bool>) -> Self {
+        match known {
+            Some(true) => Self::Holds,
+            None => Self::Undecided,
+            Some(false) => Self::Differs,
+        }
+    }
+}
+
+/// A packet from its first header that is understood.
+struct Packet<'a> {
+    bytes: &'a [u8],
+    headers: Headers,
+    /// Bytes of its end were not captured.
+    is_cut: bool,
+}
+
+impl Packet<'_> {
+    /// What to say where bytes are needed that are not there.
+    fn missing(&self) -> Verdict {
+        if self.is_cut { Verdict::Undecided } else { Verdict::Differs }
+    }
+
+    /// Whether the cut lies in the network header or before.
+    fn lacks_network(&self) -> bool {
+        self.is_cut
+            && self.headers.network == Network::None
+            && self.headers.marks.contains(Marks::TRUNCATED)
+    }
+
+    /// Whether the cut lies in the Ethernet header or the VLAN tags.
+    fn lacks_tags(&self) -> bool {
+        let ahead = matches!(
+            self.headers.ethertype,
+            0 | ethertype::VLAN | ethertype::VLAN_SERVICE | ethertype::VLAN_STACKED
+        );
+        ahead && self.lacks_network()
+    }
+
+    /// Whether the cut lies before what says the IP protocol, among the extension headers at last.
+    fn lacks_protocol(&self) -> bool {
+        let headers = &self.headers;
+        let extension = match headers.network {
+            Network::None => return self.lacks_network() && headers.ethertype != ethertype::ARP,
+            Network::Arp => return false,
+            Network::Ipv4 => headers.ip_protocol == ip_protocol::AUTHENTICATION,
+            Network::Ipv6 => ip_protocol::is_extension(headers.ip_protocol),
+        };
+        let followed = !headers.marks.contains(Marks::TOO_DEEP);
+        self.is_cut && extension && followed && headers.fragment != Fragment::Later
+    }
+
+    fn has_ports(&self) -> bool {
+        let (udp, tcp, sctp) = (ip_protocol::UDP, ip_protocol::TCP, ip_protocol::SCTP);
+        let protocol = self.headers.protocol();
+        let of_ports = protocol.is_some_and(|protocol| [udp, tcp, sctp].contains(&protocol));
+        of_ports && self.headers.fragment != Fragment::Later
+    }
+
+    /// Source and destination port, which stand first in each of the headers that have them: the
+    /// rest of the header need not be there.
+    fn ports(&self) -> Option<[u16; 2]> {
+        let at = usize::from(self.headers.l4_offset);
+        // No IP header is that short: an l4 offset of 0 is none.
+        let packet = self.bytes.get(..self.headers.network_end()).filter(|_| at > 0)?;
+        let [a, b, c, d] = *packet.get(at..)?.first_chunk()?;
+        Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])])
+    }
+}
+
+/// The packet from its first header that is understood, and its headers; `None` for link types that
+/// are not looked into.
 fn parse(link_type: LinkType, data: &[u8]) -> Option<(&[u8], Headers)> {
     let behind = match link_type {
         LinkType::ETHERNET => return Some((data, parse_ethernet(data))),
@@ -191,7 +305,7 @@ fn parse(link_type: LinkType, data: &[u8]) -> Option<(&[u8], Headers)> {
         LinkType::LINUX_SLL2 => 20,
         _ => return None,
     };
-    let packet = data.get(behind..)?;
+    let packet = data.get(behind..).unwrap_or_default();
     Some((packet, parse_ip(packet)))
 }
 

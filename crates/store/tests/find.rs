@@ -84,8 +84,20 @@ fn find<P: AsRef<Path>>(paths: &[P], selection: &Selection) -> (Vec<Packet>, Fin
     while let Some(record) = find.next_record().unwrap() {
         packets.push((record.time_ns, record.data.to_vec(), record.original_length));
     }
-    assert_eq!(find.report().packets_found, packets.len() as u64);
+    assert_balanced(&find);
+    assert_eq!((find.packets_waiting(), find.report().packets_found), (0, packets.len() as u64));
     (packets, find.report().clone())
+}
+
+/// What was read is found or waits, or was passed over for a reason.
+fn assert_balanced(find: &Find) {
+    let report = find.report();
+    let passed_over = report.packets_outside_window
+        + report.packets_unmatched
+        + report.packets_undecided
+        + report.packets_unreadable;
+    let left = report.packets_found + find.packets_waiting() + passed_over;
+    assert_eq!(report.packets_read, left, "{report:?}");
 }
 
 fn expected(packets: &[Packet], selection: &Selection) -> Vec<Packet> {
@@ -436,4 +448,17 @@ fn more_overlapping_chunks_than_fit_in_memory_are_read_again() {
     let (found, report) = find(&[directory.path()], &Selection::default());
     assert_same(&found, &expected(&all, &Selection::default()));
     assert!(report.chunks_read > 400 && report.packets_examined == 2000, "{report:?}");
+    // Those put back before any of their packets was delivered are counted once, too; at every
+    // moment the account balances.
+    let late = |packet: &Packet| packet.0 >= 5000;
+    assert_eq!(all.iter().filter(|packet| late(packet)).count(), 400);
+    let selection = Selection { from_ns: 5000, ..Selection::default() };
+    let mut find = Find::open(&[directory.path()], selection).unwrap();
+    while find.next_record().unwrap().is_some() {
+        assert_balanced(&find);
+    }
+    let report = find.report();
+    assert!(report.chunks_read > 400, "{report:?}");
+    assert_eq!((report.packets_examined, report.packets_read), (2000, 2000));
+    assert_eq!((report.packets_found, report.packets_outside_window), (400, 1600));
 }

@@ -33,7 +33,7 @@ use wire::template::{Field, Ipv4Spec, NetworkSpec, TemplateSpec, TransportSpec, 
 use crate::commands::generate::Sent;
 use crate::commands::receive::measured;
 use crate::commands::replay::{source_account, transmitted};
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Usage};
 use crate::job::{self, Watch};
 use crate::network::{Network, RECEIVER, SENDER};
 use crate::output::{self, Output};
@@ -76,7 +76,7 @@ pub struct DemoArgs {
     /// Leave the receiving end's NAPI on the sender's CPU
     #[arg(long)]
     pub no_threaded_napi: bool,
-    /// Print JSON, one object a line, the last with "kind":"result"
+    /// Print JSON, one object a line, the last with "kind":"result" or "error"
     #[arg(long)]
     pub json: bool,
 }
@@ -195,7 +195,7 @@ impl Demo {
             units::rate_in_words(args.rate),
             recorder.engine()
         ));
-        let template = template(args)?.compile(1)?;
+        let template = template(args)?.compile(1).map_err(|error| Usage(error.to_string()))?;
         let limit = Limit { packets: Some(args.count), duration_ns: None };
         let source = Generator::new(template, args.rate, limit, self.clock.clone());
         let (sent, mut arrived) =
@@ -222,8 +222,9 @@ impl Demo {
         let mut find = Find::open(&[self.directory.store()], selection)?;
         let file = std::fs::File::create(self.directory.found())
             .with_context(|| format!("creating {}", self.directory.found().display()))?;
-        crate::commands::find::copy(&mut find, file)?;
+        crate::commands::find::copy(&mut find, file, |_| true)?;
         story.found_packets = find.report().packets_found;
+        story.ledger.accounts.push(crate::commands::find::account(&find));
         self.output.say(&format!(
             "find --host {host} --port 9: {} of {} in {}",
             units::grouped(story.found_packets),

@@ -33,7 +33,7 @@ pub struct DoctorArgs {
     /// Look at a directory to record to as well; writes up to 256 MiB there for at most 3 s
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Print JSON, one object a line, the last with "kind":"result"
+    /// Print JSON, one object a line, the last with "kind":"result" or "error"
     #[arg(long)]
     pub json: bool,
 }

@@ -7,16 +7,21 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use clap::Args;
+use engine::{Account, Entry, Ledger, Stop};
+use port::{Losses, Reason};
 use serde_json::json;
-use store::find::{Find, FindReport};
+use store::find::{Find, FindReport, Step};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{NewFile, PcapngWriter, StoreError};
+use sys::clock::{Clock, ClockReport};
 use wire::ip_protocol;
 
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
-use crate::output::Output;
+use crate::job::{Figures, Progress, Watch};
+use crate::output::{self, Output};
+use crate::signals::Signals;
 use crate::units;
 
 /// Options of `find`.
@@ -41,12 +46,25 @@ pub struct FindArgs {
     /// Only count
     #[arg(long, conflicts_with = "write")]
     pub count: bool,
-    /// Print JSON, one object a line, the last with "kind":"result"
+    /// Print JSON, one object a line, the last with "kind":"result" or "error"
     #[arg(long)]
     pub json: bool,
     /// What packets must have
     #[command(flatten)]
     pub selection: SelectionArgs,
+}
+
+impl FindArgs {
+    /// Where words go: not to standard output if the answer itself does.
+    pub fn output(&self) -> Output {
+        let output = Output::new(self.json);
+        let answers_there = self.is_to_stdout() || (self.count && !self.json);
+        if answers_there { output.beside_packets() } else { output }
+    }
+
+    fn is_to_stdout(&self) -> bool {
+        self.write.as_deref() == Some("-")
+    }
 }
 
 /// Conditions on packets.
@@ -132,11 +150,10 @@ fn protocol(name: &str, selection: &mut Selection) -> Result<(), Usage> {
 
 /// Runs the verb.
 pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
-    let to_stdout = args.write.as_deref() == Some("-");
-    let mut output = Output::new(args.json);
-    if to_stdout {
-        output = output.beside_packets();
-    }
+    let to_stdout = args.is_to_stdout();
+    let output = args.output();
+    let stop = Stop::new();
+    let signals = Signals::install(&stop)?;
     if to_stdout && io::stdout().is_terminal() {
         let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
         return Err(Usage(why.into()).into());
@@ -146,23 +163,84 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         let output = if to_stdout { stdout()?.metadata() } else { fs::metadata(target) };
         refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
     }
+    let clock = Clock::new()?;
+    let start_ns = clock.now_ns();
     let mut find = Find::open(&args.stores, selection)?;
+    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
+    let mut progress = Progress::new(&watch);
+    let go_on = |report: &FindReport| {
+        progress.look(|| Figures::of_search(report));
+        !stop.is_requested()
+    };
     let outcome = match &args.write {
-        Some(_) if to_stdout => copy(&mut find, stdout()?).map(Some),
+        Some(_) if to_stdout => copy(&mut find, stdout()?, go_on),
         Some(path) => {
             let file = NewFile::create(path)?;
-            copy(&mut find, file.sink()?).map(Some).map_err(|error| file.settle(error))
+            copy(&mut find, file.sink()?, go_on).map_err(|error| file.settle(error))
         }
-        None => count(&mut find, args.count && !args.json).map(|()| None),
+        None => count(&mut find, args.count && !args.json, go_on),
     };
-    tell(&output, find.report(), &outcome);
+    drop(progress);
+    let run = Ended {
+        elapsed_ns: clock.now_ns() - start_ns,
+        clock: clock.report(),
+        ledger: Ledger { accounts: vec![account(&find)] },
+        interrupted: signals.seen(),
+        reached_end: outcome.as_ref().is_ok_and(|searched| searched.reached_end),
+        written_packets: match &outcome {
+            Ok(searched) => searched.written_packets,
+            Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
+            Err(_) => None,
+        },
+        error: outcome.as_ref().err(),
+    };
     let report = find.report();
+    tell(&output, report, &run);
+    // Where standard output carries the answer itself, only what is wrong is shown beside it.
+    if !(args.count || to_stdout) || !run.ledger.is_balanced() {
+        output.ledger(&run.ledger);
+    }
+    let balanced = run.ledger.is_balanced();
     match outcome {
         // A reader that has seen enough ends the search: nothing failed.
         Err(error) if !is_closed(&error) => Err(error.into()),
+        _ if !balanced => Ok(Exit::Failure),
         _ if report.problems.is_empty() => Ok(Exit::Success),
         _ => Ok(Exit::Capture),
     }
+}
+
+/// How a search ended, beside what it found.
+struct Ended<'a> {
+    elapsed_ns: u64,
+    clock: ClockReport,
+    ledger: Ledger,
+    /// A signal came.
+    interrupted: bool,
+    /// Everything was searched.
+    reached_end: bool,
+    /// Put out by `--write`.
+    written_packets: Option<u64>,
+    error: Option<&'a StoreError>,
+}
+
+/// What became of the packets of all chunks and captures that were read.
+pub fn account(find: &Find) -> Account {
+    let report = find.report();
+    let mut account = Account::new("find");
+    account.entered.push(Entry::packets("read", report.packets_read));
+    account.left.extend([
+        Entry::packets("found", report.packets_found),
+        Entry::packets("outside_window", report.packets_outside_window),
+        Entry::packets("unmatched", report.packets_unmatched),
+        Entry::packets("undecided", report.packets_undecided),
+        Entry::packets("unreadable", report.packets_unreadable),
+    ]);
+    let mut waiting = Losses::default();
+    waiting.add(Reason::Interrupted, find.packets_waiting());
+    account.lose(&waiting, &[Reason::Interrupted]);
+    account.facts.push(Entry::packets("examined", report.packets_examined));
+    account
 }
 
 /// Standard output without a buffer in front: what was written and what was not is then known.
@@ -175,19 +253,47 @@ fn is_closed(error: &StoreError) -> bool {
     error.io_kind() == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Counts the found packets; `say` puts the bare number on standard output, for `$(…)`.
-fn count(find: &mut Find, say: bool) -> Result<(), StoreError> {
-    while find.next_record()?.is_some() {}
+/// How far a search went.
+#[derive(Debug)]
+pub struct Searched {
+    /// Everything was searched.
+    pub reached_end: bool,
+    /// Packets that were written, if they were to be.
+    pub written_packets: Option<u64>,
+}
+
+/// Counts the found packets; `say` puts the bare number on standard output, for `$(…)`. Asks
+/// `go_on` after each read.
+fn count(
+    find: &mut Find,
+    say: bool,
+    mut go_on: impl FnMut(&FindReport) -> bool,
+) -> Result<Searched, StoreError> {
+    let reached_end = loop {
+        match find.step()? {
+            Step::Record(_) => {}
+            Step::Read => {
+                if !go_on(find.report()) {
+                    break false;
+                }
+            }
+            Step::End => break true,
+        }
+    };
     if say {
         let written = writeln!(io::stdout().lock(), "{}", find.report().packets_found);
         written.map_err(|source| StoreError::Write { what: "the count".into(), source })?;
     }
-    Ok(())
+    Ok(Searched { reached_end, written_packets: None })
 }
 
-/// Writes all found packets as pcapng, each interface described before its first packet; returns
-/// how many.
-pub fn copy(find: &mut Find, sink: impl Write) -> Result<u64, StoreError> {
+/// Writes all found packets as pcapng, each interface described before its first packet. Asks `go_on`
+/// after each read. The file is whole wherever the search ends.
+pub fn copy(
+    find: &mut Find,
+    sink: impl Write,
+    go_on: impl FnMut(&FindReport) -> bool,
+) -> Result<Searched, StoreError> {
     let section = Section {
         application: Some(concat!("linerate ", env!("CARGO_PKG_VERSION"), " find").into()),
         ..Section::default()
@@ -195,17 +301,31 @@ pub fn copy(find: &mut Find, sink: impl Write) -> Result<u64, StoreError> {
     let mut writer = PcapngWriter::new(sink, &section)?;
     // A disk without room for the header is told now; and a file that is cut later keeps it.
     writer.flush()?;
-    let copied = copy_packets(find, &mut writer);
-    let packets = writer.packets();
+    let copied = copy_packets(find, &mut writer, go_on);
+    let written_packets = Some(writer.packets());
     // What was found before the search failed is written all the same.
     writer.finish()?;
-    copied.map(|()| packets)
+    Ok(Searched { reached_end: copied?, written_packets })
 }
 
-fn copy_packets<W: Write>(find: &mut Find, writer: &mut PcapngWriter<W>) -> Result<(), StoreError> {
+/// Returns whether the end was reached.
+fn copy_packets<W: Write>(
+    find: &mut Find,
+    writer: &mut PcapngWriter<W>,
+    mut go_on: impl FnMut(&FindReport) -> bool,
+) -> Result<bool, StoreError> {
     loop {
         add_interfaces(writer, find.interfaces())?;
-        let Some(record) = find.next_record()? else { return Ok(()) };
+        let record = match find.step()? {
+            Step::Record(record) => record,
+            Step::Read => {
+                if go_on(find.report()) {
+                    continue;
+                }
+                return Ok(false);
+            }
+            Step::End => return Ok(true),
+        };
         if record.interface < writer.interface_count() {
             writer.write_record(&record)?;
             continue;
@@ -229,13 +349,8 @@ fn add_interfaces<W: Write>(
     Ok(())
 }
 
-fn tell(output: &Output, report: &FindReport, outcome: &Result<Option<u64>, StoreError>) {
-    let error = outcome.as_ref().err();
-    let written = match outcome {
-        Ok(packets) => *packets,
-        Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
-        Err(_) => None,
-    };
+fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
+    let error = run.error;
     for problem in report.problems.iter().chain(&report.warnings) {
         output.note(&format!("linerate: {problem}"));
     }
@@ -246,7 +361,7 @@ fn tell(output: &Output, report: &FindReport, outcome: &Result<Option<u64>, Stor
         json!({
             "verb": "find",
             "found_packets": report.packets_found,
-            "written_packets": written,
+            "written_packets": run.written_packets,
             "examined_packets": report.packets_examined,
             "read_bytes": report.bytes_read,
             "segments_read": report.segments_read,
@@ -256,30 +371,52 @@ fn tell(output: &Output, report: &FindReport, outcome: &Result<Option<u64>, Stor
             "chunks_damaged": report.chunks_damaged,
             "captures_read": report.captures_read,
             "late_packets": report.late_packets,
-            "complete": missing.is_complete() && report.problems.is_empty() && error.is_none(),
+            "complete": is_complete(report) && run.reached_end,
             "output_closed": error.is_some_and(is_closed),
             "lost_packets": lost,
             "unreadable_packets": missing.unreadable_packets,
+            "undecided_packets": report.packets_undecided,
             "interruptions": missing.interruptions,
             "recordings_going_on": missing.recordings_going_on,
             "problems": report.problems,
             "warnings": report.warnings,
+            "interrupted": run.interrupted,
+            "elapsed_ns": run.elapsed_ns,
+            "cpu_ns": sys::cpu::thread_cpu_ns(),
+            "clock": output::clock(&run.clock),
             "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
+            "ledger": run.ledger,
         }),
     );
     if output.is_json() {
         return;
     }
     eprintln!(
-        "{} of {} found; {}",
+        "{} of {} found in {}; {}",
         units::grouped(report.packets_found),
         units::counted(report.packets_examined, "packet"),
-        completeness(report, error)
+        units::ns_in_words(run.elapsed_ns),
+        completeness(report, run)
     );
 }
 
+/// Whether nothing is known to be missing from what was searched.
+fn is_complete(report: &FindReport) -> bool {
+    report.completeness.is_complete() && report.problems.is_empty() && report.packets_undecided == 0
+}
+
+/// What to say of packets that were cut before the headers that decide, if there are any.
+pub fn undecided(report: &FindReport) -> Option<String> {
+    (report.packets_undecided > 0).then(|| {
+        format!(
+            "{} undecided: cut when captured, before the headers that the conditions ask for",
+            units::counted(report.packets_undecided, "packet")
+        )
+    })
+}
+
 /// How complete the answer is, for people; agrees with `complete` of the JSON.
-fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
+fn completeness(report: &FindReport, run: &Ended<'_>) -> String {
     let mut parts = Vec::new();
     let missing = &report.completeness;
     let lost: u64 = missing.lost_packets.iter().sum();
@@ -290,6 +427,7 @@ fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
             units::grouped(missing.unreadable_packets)
         ));
     }
+    parts.extend(undecided(report));
     if missing.interruptions > 0 {
         parts.push(format!(
             "the recording was interrupted ({} in this window): what came then is not known",
@@ -299,11 +437,14 @@ fn completeness(report: &FindReport, error: Option<&StoreError>) -> String {
     if !report.problems.is_empty() {
         parts.push("the answer is incomplete: not everything could be read, see above".into());
     }
-    match error {
+    match run.error {
         Some(error) if is_closed(error) => {
             parts.push("the answer is incomplete: the reader of the output closed it".into());
         }
         Some(_) => parts.push("the answer is incomplete: the search ended with an error".into()),
+        None if !run.reached_end => {
+            parts.push("the answer is incomplete: a signal ended the search early".into());
+        }
         None => {}
     }
     if parts.is_empty() {

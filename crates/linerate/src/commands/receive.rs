@@ -56,7 +56,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring)]
     pub ring: u64,
     /// Keep only this many bytes of each frame
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub snap: Option<u32>,
     /// Receive only what is addressed to this host
     #[arg(long)]

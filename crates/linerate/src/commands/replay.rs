@@ -8,6 +8,7 @@ use engine::live::Live;
 use engine::paced::{Pace, PaceReport, Paced};
 use engine::pacer::Rate;
 use engine::{Account, Entry, Ledger, Stop, Worker};
+use port::limit::LimitedRx;
 use port::{Losses, PortKind, PortSpec, Reason, RxQueue, TxQueue};
 use serde_json::{Value, json};
 use store::file_port::RecordRx;
@@ -15,7 +16,7 @@ use store::find::Find;
 use sys::clock::Clock;
 
 use crate::carrier::{self, Way};
-use crate::commands::find::SelectionArgs;
+use crate::commands::find::{SelectionArgs, undecided};
 use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
@@ -49,7 +50,7 @@ pub struct ReplayArgs {
     /// The recording's pace times this factor
     #[arg(long, value_name = "FACTOR", conflicts_with = "rate", allow_negative_numbers = true)]
     pub speed: Option<f64>,
-    /// End after this many packets
+    /// End after exactly this many packets
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
     /// Which packets
@@ -104,7 +105,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     carrier::tell(&output, &args.onto, Way::Out);
     output.say(&format!("pace: {}", pace_in_words(pace)));
     let worker = Worker {
-        rx: Paced::new(RecordRx::new(find), pace, clock.clone()).up_to(args.count),
+        rx: Paced::new(LimitedRx::new(RecordRx::new(find), args.count), pace, clock.clone()),
         stage: (),
         tx,
         cpu: plan.cpu(0),
@@ -122,7 +123,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
     job::tell_events(&output, &args.onto.to_string(), &worker.events);
     let paced = worker.rx.report();
-    let found = worker.rx.inner().source().report().clone();
+    let found = worker.rx.inner().inner().source().report().clone();
     let time = worker.rx.clock().report().or_worse(worker.clock);
     let counters = worker.rx.counters()?;
     let ledger = Ledger {
@@ -136,7 +137,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             ),
         ],
     };
-    for problem in found.problems.iter().chain(&found.warnings) {
+    for problem in found.problems.iter().chain(&found.warnings).chain(&undecided(&found)) {
         output.note(&format!("linerate: {problem}"));
     }
     output.object(
@@ -145,7 +146,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "verb": "replay",
             "onto": args.onto.to_string(),
             "plane": "user",
-            "found_packets": found.packets_found,
+            "found_packets": counters.wire_packets - counters.beyond_count_packets,
+            "undecided_packets": found.packets_undecided,
             "replayed_packets": transmitted(&ledger),
             "replayed_bytes": ledger.transmitted().and_then(|entry| entry.bytes),
             "elapsed_ns": worker.elapsed_ns,
@@ -171,11 +173,15 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// What came out of the recording: read = passed over + given out + still held when stopped.
+/// What came out of the recording: read = of another link type + behind the last wanted one + given
+/// out + still held when stopped.
 pub fn source_account(counters: &port::RxCounters) -> Account {
     let mut account = Account::new("read");
     account.entered.push(Entry::packets("read", counters.wire_packets));
     account.left.push(Entry::packets("other_link_type", counters.filtered_packets));
+    if counters.beyond_count_packets > 0 {
+        account.left.push(Entry::packets("beyond_count", counters.beyond_count_packets));
+    }
     account.left.push(Entry::new("given", counters.delivered_packets, counters.delivered_bytes));
     let mut held = Losses::default();
     held.merge(&counters.dropped);

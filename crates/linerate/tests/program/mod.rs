@@ -37,12 +37,18 @@ impl Run {
     /// The last line of standard output as JSON, which is the result.
     #[track_caller]
     pub fn result(&self) -> Value {
-        let text = String::from_utf8_lossy(&self.stdout);
-        let last = text.lines().last().unwrap_or_default();
-        let value: Value = serde_json::from_str(last)
-            .unwrap_or_else(|_| panic!("no JSON: «{last}»; stderr:\n{}", self.stderr));
+        let value = self.last();
         assert_eq!(value["kind"], "result", "{value}");
         value
+    }
+
+    /// The last line of standard output as JSON.
+    #[track_caller]
+    pub fn last(&self) -> Value {
+        let text = String::from_utf8_lossy(&self.stdout);
+        let last = text.lines().last().unwrap_or_default();
+        serde_json::from_str(last)
+            .unwrap_or_else(|_| panic!("no JSON: «{last}»; stderr:\n{}", self.stderr))
     }
 }
 

@@ -72,12 +72,12 @@ impl<Q: RxQueue> RxQueue for FaultyRx<Q> {
         Ok(self.injector.is_empty() && self.inner.is_finished()?)
     }
 
-    /// The inner account, in which an added frame counts as one more on the wire and a swallowed
-    /// one as dropped for [`Reason::Injected`].
+    /// The inner account, with the frames that were added and, dropped for [`Reason::Injected`],
+    /// those that were swallowed.
     fn counters(&mut self) -> Result<RxCounters> {
         let mut counters = self.inner.counters()?;
         let faults = self.injector.counters;
-        counters.wire_packets += faults.duplicated_packets;
+        counters.added_packets += faults.duplicated_packets;
         counters.delivered_packets = self.delivered_packets;
         counters.delivered_bytes = self.delivered_bytes;
         counters.dropped.add(Reason::Injected, faults.dropped_packets);

@@ -30,10 +30,12 @@ fn through(faults: Faults, count: u32) -> (Vec<Vec<u8>>, FaultCounters) {
     let counters = rx.counters().unwrap();
     assert_eq!(counters.delivered_packets, seen.len() as u64);
     assert_eq!(
-        counters.wire_packets,
+        counters.wire_packets + counters.added_packets,
         counters.delivered_packets + counters.dropped.total(),
         "the account of a faulty port balances"
     );
+    let added = rx.faults().duplicated_packets;
+    assert_eq!((counters.wire_packets, counters.added_packets), (u64::from(count), added));
     (seen, rx.faults())
 }
 

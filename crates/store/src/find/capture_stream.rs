@@ -13,10 +13,12 @@ use crate::error::Result;
 use crate::merge::{Batch, Found};
 use crate::pcapng::encode_record;
 use crate::record::{MAXIMUM_CAPTURED_LENGTH, Record};
-use crate::selection::Selection;
+use crate::selection::{Selection, Verdict};
 
 /// Batches of 1 MiB that are held of one capture.
-pub(super) const BATCHES_AHEAD: usize = 8;
+const BATCHES_AHEAD: usize = 8;
+/// Bytes of the file that are read at a time if little is found in them.
+const READ_BYTES: u64 = 4 << 20;
 /// The longest block that one packet makes, with all its options.
 const BLOCK_BYTES_MAX: usize = MAXIMUM_CAPTURED_LENGTH as usize + 100;
 
@@ -27,6 +29,9 @@ pub(super) struct CaptureStream {
     /// The reader's interfaces as numbered in the answer.
     interfaces: Vec<u32>,
     next_number: u64,
+    is_begun: bool,
+    /// Batches that were read and are not finished.
+    pub(super) held: usize,
 }
 
 impl CaptureStream {
@@ -37,19 +42,39 @@ impl CaptureStream {
         let Some(time_ns) = reader.next_record()?.map(|record| record.time_ns) else {
             return Ok(None);
         };
-        let stream =
-            Self { path: path.to_path_buf(), reader: None, interfaces: Vec::new(), next_number: 0 };
+        let stream = Self {
+            path: path.to_path_buf(),
+            reader: None,
+            interfaces: Vec::new(),
+            next_number: 0,
+            is_begun: false,
+            held: 0,
+        };
         Ok(Some((stream, time_ns)))
     }
 
-    /// Opens it for good, for the batches to come.
-    pub(super) fn begin(&mut self) -> Result<()> {
-        self.reader = Some(CaptureReader::open(&self.path)?);
-        Ok(())
+    /// Whether there may be more in it, and room ahead.
+    pub(super) fn wants_more(&self) -> bool {
+        self.reader.is_some() && self.held < BATCHES_AHEAD
     }
 
-    /// The packets found next, at most 1 MiB of them; `None` at the end of the capture.
-    pub(super) fn next_batch(
+    /// Reads on, from the beginning the first time. The packets found, at most 1 MiB of them; `None`
+    /// if there were none in the few MiB that were read.
+    pub(super) fn read(
+        &mut self,
+        source: u32,
+        selection: &Selection,
+        interfaces: &mut Interfaces,
+        report: &mut FindReport,
+    ) -> Result<Option<Batch>> {
+        if !self.is_begun {
+            self.reader = Some(CaptureReader::open(&self.path)?);
+            self.is_begun = true;
+        }
+        Ok(self.next_batch(source, selection, interfaces, report))
+    }
+
+    fn next_batch(
         &mut self,
         source: u32,
         selection: &Selection,
@@ -57,6 +82,7 @@ impl CaptureStream {
         report: &mut FindReport,
     ) -> Option<Batch> {
         let reader = self.reader.as_mut()?;
+        let end = reader.offset() + READ_BYTES;
         let mut batch = Batch {
             bytes: vec![0; CHUNK_BYTES],
             found: Vec::new(),
@@ -66,19 +92,25 @@ impl CaptureStream {
         };
         self.next_number += 1;
         let mut used = 0;
-        while batch.bytes.len() - used >= BLOCK_BYTES_MAX {
+        while batch.bytes.len() - used >= BLOCK_BYTES_MAX && reader.offset() < end {
             let before = reader.offset();
-            let read =
-                read_one(reader, &mut self.interfaces, selection, interfaces, |record, id| {
+            let read = read_one(
+                reader,
+                &mut self.interfaces,
+                selection,
+                interfaces,
+                report,
+                |record, id| {
                     let room = batch.bytes.get_mut(used..)?;
                     let length = encode_record(room, id, record.time_ns, record)?;
                     batch.found.push(Found { time_ns: record.time_ns, at: used as u32 });
                     used += length;
                     Some(())
-                });
+                },
+            );
             report.bytes_read += reader.offset() - before;
             match read {
-                Ok(true) => report.packets_examined += 1,
+                Ok(true) => {}
                 Ok(false) => {
                     self.reader = None;
                     break;
@@ -101,12 +133,16 @@ fn read_one(
     numbers: &mut Vec<u32>,
     selection: &Selection,
     interfaces: &mut Interfaces,
+    report: &mut FindReport,
     keep: impl FnOnce(&Record<'_>, u32) -> Option<()>,
 ) -> Result<bool> {
     let Some(record) = reader.next_record()? else {
         return Ok(false);
     };
+    report.packets_read += 1;
+    report.packets_examined += 1;
     if !selection.holds_time(record.time_ns) {
+        report.packets_outside_window += 1;
         return Ok(true);
     }
     let index = record.interface as usize;
@@ -121,10 +157,14 @@ fn read_one(
         numbers.extend(described.iter().map(|interface| interfaces.number(interface)));
         Record { data: &data, ..fields }
     };
-    if let Some(&number) = numbers.get(index)
-        && selection.holds_packet(interfaces.link_type(number), record.data)
-    {
-        keep(&record, number);
+    if let Some(&number) = numbers.get(index) {
+        let link_type = interfaces.link_type(number);
+        match selection.judge(link_type, record.data, record.original_length) {
+            Verdict::Holds => {
+                keep(&record, number);
+            }
+            verdict => report.pass_over(verdict),
+        }
     }
     Ok(true)
 }

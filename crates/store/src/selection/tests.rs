@@ -131,6 +131,65 @@ fn arp_ipv6_and_other_link_types_are_understood() {
     assert!(Selection::default().holds_packet(LinkType::NETLINK, &six));
 }
 
+/// Where the verdict on the first bytes of a packet changes, from 0 bytes to all of them.
+fn verdicts(selection: &Selection, link_type: LinkType, packet: &[u8]) -> Vec<(usize, Verdict)> {
+    let mut changes: Vec<(usize, Verdict)> = Vec::new();
+    for bytes in 0..=packet.len() {
+        let verdict = selection.judge(link_type, &packet[..bytes], packet.len() as u32);
+        if changes.last().is_none_or(|(_, last)| *last != verdict) {
+            changes.push((bytes, verdict));
+        }
+    }
+    changes
+}
+
+#[test]
+fn a_cut_packet_is_decided_as_soon_as_its_bytes_decide() {
+    use Verdict::{Differs, Holds, Undecided};
+    let ethernet_link = LinkType::ETHERNET;
+    let udp = ethernet(&[7], 0x0800, &ipv4("10.0.0.1", "10.0.0.2", 17, 0, (1000, 53)));
+    let port = |port| Selection { ports: vec![port], ..Selection::default() };
+    // 14 bytes of Ethernet, 4 of the tag, 20 of IPv4, 4 of ports.
+    let cases = [(port(53), Holds), (port(54), Differs)];
+    for (selection, verdict) in cases {
+        let expected = [(0, Undecided), (42, verdict)];
+        assert_eq!(verdicts(&selection, ethernet_link, &udp), expected);
+        // Cut by nobody, it has no ports.
+        assert!(!selection.holds_packet(ethernet_link, &udp[..41]));
+    }
+    let vlan = |vlan| Selection { vlans: vec![vlan], ..Selection::default() };
+    assert_eq!(verdicts(&vlan(7), ethernet_link, &udp), [(0, Undecided), (18, Holds)]);
+    assert_eq!(verdicts(&vlan(8), ethernet_link, &udp), [(0, Undecided), (18, Differs)]);
+    let protocol = |number| Selection { protocols: vec![number], ..Selection::default() };
+    assert_eq!(verdicts(&protocol(6), ethernet_link, &udp), [(0, Undecided), (38, Differs)]);
+    let host = |text| Selection { hosts: vec![address(text)], ..Selection::default() };
+    assert_eq!(verdicts(&host("10.0.0.2"), ethernet_link, &udp), [(0, Undecided), (38, Holds)]);
+    // One kind that differs decides for all.
+    let both = Selection { hosts: vec![address("10.0.0.9")], ..port(53) };
+    assert_eq!(verdicts(&both, ethernet_link, &udp), [(0, Undecided), (38, Differs)]);
+    // Neither a later fragment nor ICMP has ports, and ARP no protocol.
+    let later = ethernet(&[], 0x0800, &ipv4("10.0.0.1", "10.0.0.2", 17, 100, (1000, 53)));
+    assert_eq!(verdicts(&port(53), ethernet_link, &later), [(0, Undecided), (34, Differs)]);
+    let icmp = ethernet(&[], 0x0800, &ipv4("10.0.0.1", "10.0.0.2", 1, 0, (1000, 53)));
+    assert_eq!(verdicts(&port(53), ethernet_link, &icmp), [(0, Undecided), (34, Differs)]);
+    let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1];
+    arp.extend([2, 2, 2, 2, 2, 2, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+    let arp = ethernet(&[], 0x0806, &arp);
+    assert_eq!(verdicts(&host("10.0.0.2"), ethernet_link, &arp), [(0, Undecided), (42, Holds)]);
+    assert_eq!(verdicts(&protocol(17), ethernet_link, &arp), [(0, Undecided), (14, Differs)]);
+    // The tag of cooked captures and the length of IPv6 extensions are waited for.
+    let mut six = ipv6("2001:db8::1", "2001:db8::2", 60, (0, 0));
+    six.truncate(40);
+    six.extend([17, 0, 0, 0, 0, 0, 0, 0, 3, 232, 0, 53, 0, 8, 0, 0]);
+    six[5] = 16;
+    assert_eq!(verdicts(&port(53), LinkType::RAW, &six), [(0, Undecided), (52, Holds)]);
+    assert_eq!(verdicts(&protocol(17), LinkType::RAW, &six), [(0, Undecided), (48, Holds)]);
+    let cooked = [vec![0; 16], six].concat();
+    assert_eq!(verdicts(&port(53), LinkType::LINUX_SLL, &cooked), [(0, Undecided), (68, Holds)]);
+    assert_eq!(verdicts(&port(53), LinkType::NETLINK, &cooked), [(0, Differs)]);
+    assert_eq!(verdicts(&Selection::default(), LinkType::NETLINK, &cooked), [(0, Holds)]);
+}
+
 #[test]
 fn times_are_half_open_and_reversed_ranges_hold_nothing() {
     let range = Selection::between(10, 20);
