@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use engine::{Account, Entry, Ledger, Stop};
@@ -14,13 +15,12 @@ use store::find::{Find, FindReport, Step};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{PcapngWriter, StoreError};
-use sys::clock::{Clock, ClockReport};
 use wire::ip_protocol;
 
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
 use crate::job::{Figures, Progress, Watch};
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::signals::Signals;
 use crate::units;
 
@@ -167,8 +167,7 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         };
         refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
     }
-    let clock = Clock::new()?;
-    let start_ns = clock.now_ns();
+    let start = Instant::now();
     let mut find = Find::open(&args.stores, selection)?;
     let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
     let mut progress = Progress::new(&watch);
@@ -187,8 +186,7 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     };
     drop(progress);
     let run = Ended {
-        elapsed_ns: clock.now_ns() - start_ns,
-        clock: clock.report(),
+        elapsed_ns: start.elapsed().as_nanos() as u64,
         ledger: Ledger { accounts: vec![account(&find)] },
         interrupted: signals.seen(),
         reached_end: matches!(outcome, Ok(true)),
@@ -213,7 +211,6 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
 /// How a search ended, beside what it found.
 struct Ended<'a> {
     elapsed_ns: u64,
-    clock: ClockReport,
     ledger: Ledger,
     /// A signal came.
     interrupted: bool,
@@ -353,7 +350,6 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
             "interrupted": run.interrupted,
             "elapsed_ns": run.elapsed_ns,
             "cpu_ns": sys::cpu::thread_cpu_ns(),
-            "clock": output::clock(&run.clock),
             "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
             "ledger": run.ledger,
         }),
