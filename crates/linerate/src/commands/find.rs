@@ -150,41 +150,14 @@ fn protocol(name: &str, selection: &mut Selection) -> Result<(), Usage> {
 
 /// Runs the verb.
 pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
-    let to_stdout = args.is_to_stdout();
     let output = args.output();
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
-    if to_stdout && io::stdout().is_terminal() {
-        let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
-        return Err(Usage(why.into()).into());
-    }
     let selection = args.selection.selection()?;
-    if let Some(target) = &args.write {
-        let output = if to_stdout {
-            File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
-        } else {
-            fs::metadata(target)
-        };
-        refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
-    }
+    check_target(args)?;
     let start = Instant::now();
     let mut find = Find::open(&args.stores, selection)?;
-    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
-    let mut progress = Progress::new(&watch);
-    let go_on = |report: &FindReport| {
-        progress.look(|| Figures::of_search(report));
-        !stop.is_requested()
-    };
-    let outcome = match &args.write {
-        Some(_) if to_stdout => copy(&mut find, io::stdout().lock(), go_on),
-        Some(path) => {
-            let file = File::create(path)
-                .map_err(|source| StoreError::Write { what: path.clone(), source })?;
-            copy(&mut find, file, go_on)
-        }
-        None => count(&mut find, args.count && !args.json, go_on),
-    };
-    drop(progress);
+    let outcome = search(args, &mut find, output, &stop)?;
     let run = Ended {
         elapsed_ns: start.elapsed().as_nanos() as u64,
         ledger: Ledger { accounts: vec![account(&find)] },
@@ -194,11 +167,11 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     };
     let report = find.report();
     tell(&output, report, &run);
+    let balanced = run.ledger.is_balanced();
     // Where standard output carries the answer itself, only what is wrong is shown beside it.
-    if !(args.count || to_stdout) || !run.ledger.is_balanced() {
+    if !(args.count || args.is_to_stdout()) || !balanced {
         output.ledger(&run.ledger);
     }
-    let balanced = run.ledger.is_balanced();
     match outcome {
         // A reader that has seen enough ends the search: nothing failed.
         Err(error) if !is_closed(&error) => Err(error.into()),
@@ -206,6 +179,46 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         _ if report.problems.is_empty() => Ok(Exit::Success),
         _ => Ok(Exit::Capture),
     }
+}
+
+/// Refuses a terminal, and a file that is searched.
+fn check_target(args: &FindArgs) -> anyhow::Result<()> {
+    let Some(target) = &args.write else { return Ok(()) };
+    if args.is_to_stdout() && io::stdout().is_terminal() {
+        let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
+        return Err(Usage(why.into()).into());
+    }
+    let output = if args.is_to_stdout() {
+        File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
+    } else {
+        fs::metadata(target)
+    };
+    refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)
+}
+
+/// Searches to the end or until `stop` is raised, and shows how far it is. Returns whether the end was
+/// reached, or what ended the search; an output that cannot be made is no search at all.
+fn search(
+    args: &FindArgs,
+    find: &mut Find,
+    output: Output,
+    stop: &Stop,
+) -> Result<Result<bool, StoreError>, StoreError> {
+    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
+    let mut progress = Progress::new(&watch);
+    let go_on = |report: &FindReport| {
+        progress.look(|| Figures::of_search(report));
+        !stop.is_requested()
+    };
+    Ok(match &args.write {
+        Some(_) if args.is_to_stdout() => copy(find, io::stdout().lock(), go_on),
+        Some(path) => {
+            let file = File::create(path)
+                .map_err(|source| StoreError::Write { what: path.clone(), source })?;
+            copy(find, file, go_on)
+        }
+        None => count(find, args.count && !args.json, go_on),
+    })
 }
 
 /// How a search ended, beside what it found.
