@@ -34,7 +34,7 @@ fn generate_record_find_replay_agree() {
     assert_eq!(number(account, "entered.read_packets"), 10_000);
     assert_eq!(number(account, "left.found_packets"), expected);
     assert_eq!(number(account, "left.unmatched_packets"), 10_000 - expected);
-    assert!(both["clock"]["source"].is_string() && number(&both, "elapsed_ns") > 0, "{both}");
+    assert!(number(&both, "elapsed_ns") > 0, "{both}");
     let text = Run::of(&["find", &store]).expect(0);
     assert!(String::from_utf8_lossy(&text.stdout).contains("ledger balanced"), "{text:?}");
 

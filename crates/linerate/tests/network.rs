@@ -131,6 +131,8 @@ fn recorded_is_what_was_sent() -> Outcome {
     assert_eq!(number(&sent, "replayed_packets"), 30_000);
     assert_eq!(number(&again, "received_packets"), 30_000);
     assert_eq!(number(&again, "lost_packets"), 0);
+    // The stamps are those of the first sending, at least one start of a receiver ago.
+    assert!(number(&again, "latency_ns.min") > 100_000_000, "{again}");
     Ok(())
 }
 

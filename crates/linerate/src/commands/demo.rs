@@ -28,7 +28,9 @@ use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
 use store::recorder::{Recorder, RecorderConfig, RecorderSummary};
 use store::selection::Selection;
 use sys::clock::{Clock, ClockReport};
-use wire::template::{Field, Ipv4Spec, NetworkSpec, TemplateSpec, TransportSpec, UdpSpec};
+use wire::template::{
+    Field, Ipv4Spec, NetworkSpec, Template, TemplateSpec, TransportSpec, UdpSpec,
+};
 
 use crate::commands::generate::Sent;
 use crate::commands::receive::measured;
@@ -84,6 +86,7 @@ pub struct DemoArgs {
 /// Runs the verb.
 pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.json);
+    let template = template(args)?.compile(1).map_err(|error| Usage(error.to_string()))?;
     // Before any thread is started: a user namespace takes a single-threaded process.
     let network = Network::make(!args.no_threaded_napi)?;
     let stop = Stop::new();
@@ -92,7 +95,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
         Demo { output, clock: Clock::new()?, stop, network, directory: Directory::of(args)? };
     demo.introduce();
     let mut story = Story::default();
-    demo.record(args, &mut story)?;
+    demo.record(args, template, &mut story)?;
     if !signals.seen() {
         demo.find(args, &mut story)?;
     }
@@ -183,7 +186,7 @@ impl Demo {
     }
 
     /// generate → record.
-    fn record(&self, args: &DemoArgs, story: &mut Story) -> anyhow::Result<()> {
+    fn record(&self, args: &DemoArgs, template: Template, story: &mut Story) -> anyhow::Result<()> {
         let mut interface = Interface::new(LinkType::ETHERNET, MAXIMUM_CAPTURED_LENGTH);
         interface.name = Some(RECEIVER.into());
         let config = RecorderConfig::new(self.directory.store(), interface);
@@ -195,7 +198,6 @@ impl Demo {
             units::rate_in_words(args.rate),
             recorder.engine()
         ));
-        let template = template(args)?.compile(1).map_err(|error| Usage(error.to_string()))?;
         let limit = Limit { packets: Some(args.count), duration_ns: None };
         let source = Generator::new(template, args.rate, limit, self.clock.clone());
         let (sent, mut arrived) =

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use engine::{Account, Entry, Ledger, Stop};
@@ -14,13 +15,12 @@ use store::find::{Find, FindReport, Step};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{NewFile, PcapngWriter, StoreError};
-use sys::clock::{Clock, ClockReport};
 use wire::ip_protocol;
 
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
 use crate::job::{Figures, Progress, Watch};
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::signals::Signals;
 use crate::units;
 
@@ -150,40 +150,16 @@ fn protocol(name: &str, selection: &mut Selection) -> Result<(), Usage> {
 
 /// Runs the verb.
 pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
-    let to_stdout = args.is_to_stdout();
     let output = args.output();
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
-    if to_stdout && io::stdout().is_terminal() {
-        let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
-        return Err(Usage(why.into()).into());
-    }
     let selection = args.selection.selection()?;
-    if let Some(target) = &args.write {
-        let output = if to_stdout { stdout()?.metadata() } else { fs::metadata(target) };
-        refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)?;
-    }
-    let clock = Clock::new()?;
-    let start_ns = clock.now_ns();
+    check_target(args)?;
+    let start = Instant::now();
     let mut find = Find::open(&args.stores, selection)?;
-    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
-    let mut progress = Progress::new(&watch);
-    let go_on = |report: &FindReport| {
-        progress.look(|| Figures::of_search(report));
-        !stop.is_requested()
-    };
-    let outcome = match &args.write {
-        Some(_) if to_stdout => copy(&mut find, stdout()?, go_on),
-        Some(path) => {
-            let file = NewFile::create(path)?;
-            copy(&mut find, file.sink()?, go_on).map_err(|error| file.settle(error))
-        }
-        None => count(&mut find, args.count && !args.json, go_on),
-    };
-    drop(progress);
+    let outcome = search(args, &mut find, output, &stop)?;
     let run = Ended {
-        elapsed_ns: clock.now_ns() - start_ns,
-        clock: clock.report(),
+        elapsed_ns: start.elapsed().as_nanos() as u64,
         ledger: Ledger { accounts: vec![account(&find)] },
         interrupted: signals.seen(),
         reached_end: outcome.as_ref().is_ok_and(|searched| searched.reached_end),
@@ -196,11 +172,11 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     };
     let report = find.report();
     tell(&output, report, &run);
+    let balanced = run.ledger.is_balanced();
     // Where standard output carries the answer itself, only what is wrong is shown beside it.
-    if !(args.count || to_stdout) || !run.ledger.is_balanced() {
+    if !(args.count || args.is_to_stdout()) || !balanced {
         output.ledger(&run.ledger);
     }
-    let balanced = run.ledger.is_balanced();
     match outcome {
         // A reader that has seen enough ends the search: nothing failed.
         Err(error) if !is_closed(&error) => Err(error.into()),
@@ -210,10 +186,44 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     }
 }
 
+/// Refuses a terminal, and a file that is searched.
+fn check_target(args: &FindArgs) -> anyhow::Result<()> {
+    let Some(target) = &args.write else { return Ok(()) };
+    if args.is_to_stdout() && io::stdout().is_terminal() {
+        let why = "--write -: standard output is a terminal; send it on, as in | wireshark -k -i -";
+        return Err(Usage(why.into()).into());
+    }
+    let output = if args.is_to_stdout() { stdout()?.metadata() } else { fs::metadata(target) };
+    refuse_to_overwrite(&format!("--write {target}"), output, &args.stores)
+}
+
+/// Searches to the end or until `stop` is raised, and shows how far it is. Returns how far it went, or
+/// what ended it; an output that cannot be made is no search at all.
+fn search(
+    args: &FindArgs,
+    find: &mut Find,
+    output: Output,
+    stop: &Stop,
+) -> anyhow::Result<Result<Searched, StoreError>> {
+    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
+    let mut progress = Progress::new(&watch);
+    let go_on = |report: &FindReport| {
+        progress.look(|| Figures::of_search(report));
+        !stop.is_requested()
+    };
+    Ok(match &args.write {
+        Some(_) if args.is_to_stdout() => copy(find, stdout()?, go_on),
+        Some(path) => {
+            let file = NewFile::create(path)?;
+            copy(find, file.sink()?, go_on).map_err(|error| file.settle(error))
+        }
+        None => count(find, args.count && !args.json, go_on),
+    })
+}
+
 /// How a search ended, beside what it found.
 struct Ended<'a> {
     elapsed_ns: u64,
-    clock: ClockReport,
     ledger: Ledger,
     /// A signal came.
     interrupted: bool,
@@ -383,7 +393,6 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
             "interrupted": run.interrupted,
             "elapsed_ns": run.elapsed_ns,
             "cpu_ns": sys::cpu::thread_cpu_ns(),
-            "clock": output::clock(&run.clock),
             "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
             "ledger": run.ledger,
         }),

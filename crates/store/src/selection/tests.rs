@@ -129,6 +129,9 @@ fn arp_ipv6_and_other_link_types_are_understood() {
     }
     assert!(!selection.holds_packet(LinkType::NETLINK, &six));
     assert!(Selection::default().holds_packet(LinkType::NETLINK, &six));
+    // Behind other headers than Ethernet's, ARP is not.
+    let sender = Selection { hosts: vec![address("10.0.0.1")], ..Selection::default() };
+    assert!(!sender.holds_packet(LinkType::LINUX_SLL, &[&[0; 16], &arp[14..]].concat()));
 }
 
 /// Where the verdict on the first bytes of a packet changes, from 0 bytes to all of them.
@@ -188,6 +191,130 @@ fn a_cut_packet_is_decided_as_soon_as_its_bytes_decide() {
     assert_eq!(verdicts(&port(53), LinkType::LINUX_SLL, &cooked), [(0, Undecided), (68, Holds)]);
     assert_eq!(verdicts(&port(53), LinkType::NETLINK, &cooked), [(0, Differs)]);
     assert_eq!(verdicts(&Selection::default(), LinkType::NETLINK, &cooked), [(0, Holds)]);
+}
+
+/// Selections of one criterion, by its name in the program.
+fn asked(option: &str, value: &str) -> Selection {
+    let number = || value.parse::<u16>().unwrap();
+    let all = Selection::default();
+    match option {
+        "host" => Selection { hosts: vec![address(value)], ..all },
+        "port" => Selection { ports: vec![number()], ..all },
+        "proto" => Selection { protocols: vec![number() as u8], ..all },
+        "vlan" => Selection { vlans: vec![number()], ..all },
+        _ => panic!("{option}"),
+    }
+}
+
+/// Which of the criteria hold, each `option value`.
+fn holding<'a>(frame: &[u8], criteria: &[&'a str]) -> Vec<&'a str> {
+    let holds = |criterion: &&&str| {
+        let (option, value) = criterion.split_once(' ').unwrap();
+        asked(option, value).holds_packet(LinkType::ETHERNET, frame)
+    };
+    criteria.iter().filter(holds).copied().collect()
+}
+
+/// An IPv6 packet from 2001:db8::1 to 2001:db8::2 whose header says that `first` comes next.
+fn ipv6_with(first: u8, content: &[u8]) -> Vec<u8> {
+    let mut packet = ipv6("2001:db8::1", "2001:db8::2", first, (0, 0));
+    packet.truncate(40);
+    packet[4..6].copy_from_slice(&(content.len() as u16).to_be_bytes());
+    packet.extend(content);
+    packet
+}
+
+/// A UDP header from port 1000 to 53.
+const UDP_HEADER: [u8; 8] = [3, 232, 0, 53, 0, 8, 0, 0];
+
+#[test]
+fn extension_headers_are_followed_to_the_protocol() {
+    let criteria = ["host 2001:db8::2", "proto 17", "port 53"];
+    let options = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
+    for (count, expected) in [(0, &criteria[..]), (8, &criteria), (9, &criteria[..1])] {
+        let mut content = Vec::new();
+        for place in 0..count {
+            content.extend(options(if place + 1 < count { 60 } else { 17 }));
+        }
+        content.extend(UDP_HEADER);
+        let packet = ipv6_with(if count > 0 { 60 } else { 17 }, &content);
+        let frame = ethernet(&[], 0x86dd, &packet);
+        assert_eq!(holding(&frame, &criteria), expected, "{count}");
+    }
+    let udp_behind = |header: &[u8]| [header, &UDP_HEADER].concat();
+    let authenticated = udp_behind(&[17, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1]);
+    // Segments left: the destination in the IPv6 header is a node on the way.
+    let mut routed = vec![17, 2, 4, 1, 0, 0, 0, 0];
+    routed.extend("2001:db8::9".parse::<Ipv6Addr>().unwrap().octets());
+    let routed = udp_behind(&routed);
+    let later = udp_behind(&[17, 0, 0, 8, 0, 0, 0, 1]);
+    for (first, content, expected) in [
+        (51, authenticated, &criteria[..]),
+        (43, routed, &criteria),
+        (44, later, &criteria[..2]),
+        // What ESP encrypts is not known; its protocol is 50.
+        (50, UDP_HEADER.to_vec(), &criteria[..1]),
+    ] {
+        let frame = ethernet(&[], 0x86dd, &ipv6_with(first, &content));
+        assert_eq!(holding(&frame, &criteria), expected, "{first}");
+        assert_eq!(holding(&frame, &["host 2001:db8::9"]), [""; 0]);
+    }
+}
+
+#[test]
+fn labels_and_tags_are_passed_and_nothing_else_is_entered() {
+    let inner = ipv4("10.0.0.1", "10.0.0.2", 17, 0, (1000, 53));
+    let in_inner = ["host 10.0.0.1", "proto 17", "port 53"];
+    let tagged = |ethertype, content: &[u8]| ethernet(&[7], ethertype, content);
+    // MPLS labels, the last one marked as such.
+    for (labels, expected) in [(1, &in_inner[..]), (8, &in_inner), (9, &[])] {
+        let mut content = [0, 1, 0, 64].repeat(labels);
+        content[labels * 4 - 2] = 1;
+        content.extend(&inner);
+        assert_eq!(holding(&tagged(0x8847, &content), &in_inner), expected, "{labels}");
+    }
+    let session = [&[0x11, 0, 0, 1, 0, 42, 0, 0x21][..], &inner].concat();
+    let snap = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &inner].concat();
+    let secured = [&[0, 0, 0, 0, 0, 1, 8, 0][..], &inner].concat();
+    let length = snap.len() as u16;
+    for (ethertype, content) in [(0x8864, session), (length, snap), (0x88e5, secured)] {
+        let frame = tagged(ethertype, &content);
+        assert_eq!(holding(&frame, &in_inner), [""; 0]);
+        assert_eq!(holding(&frame, &["vlan 7", "vlan 8"]), ["vlan 7"]);
+    }
+    // Four tags at most: behind more than that, nothing.
+    for (tags, expected) in [(4, &in_inner[..]), (5, &[])] {
+        let vlans: Vec<u16> = (1..=tags).collect();
+        let frame = ethernet(&vlans, 0x0800, &inner);
+        assert_eq!(holding(&frame, &in_inner), expected);
+        assert_eq!(holding(&frame, &["vlan 4", "vlan 5"]), ["vlan 4"]);
+    }
+}
+
+#[test]
+fn of_tunnels_the_outer_headers_are_looked_at() {
+    let inner = ipv4("10.0.0.1", "10.0.0.2", 17, 0, (1000, 53));
+    let in_inner = ["host 10.0.0.1", "port 53"];
+    let outer = |protocol, ports, content: &[u8]| {
+        let mut packet = ipv4("192.0.2.1", "192.0.2.2", protocol, 0, ports);
+        packet.truncate(if protocol == 17 { 28 } else { 20 });
+        packet.extend(content);
+        let length = packet.len() as u16;
+        packet[2..4].copy_from_slice(&length.to_be_bytes());
+        ethernet(&[], 0x0800, &packet)
+    };
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &ethernet(&[], 0x0800, &inner)].concat();
+    let error = [&[3, 1, 0, 0, 0, 0, 0, 0][..], &inner].concat();
+    for (name, frame, expected) in [
+        ("IP in IP", outer(4, (0, 0), &inner), "proto 4"),
+        ("GRE", outer(47, (0, 0), &[&[0, 0, 8, 0][..], &inner].concat()), "proto 47"),
+        ("VXLAN", outer(17, (5000, 4789), &vxlan), "port 4789"),
+        ("ICMP error", outer(1, (0, 0), &error), "proto 1"),
+    ] {
+        assert_eq!(holding(&frame, &in_inner), [""; 0], "{name}");
+        let criteria = ["host 192.0.2.2", expected];
+        assert_eq!(holding(&frame, &criteria), criteria, "{name}");
+    }
 }
 
 #[test]
