@@ -102,8 +102,30 @@ fn a_recording_that_lost_packets_says_so() -> Outcome {
     Ok(())
 }
 
+/// A demo whose second step fails says what became of all that the first one sent.
+fn a_demo_that_fails_half_way_accounts_for_what_was() -> Outcome {
+    on_small_disk(16 * MIB, |disk| {
+        let place = disk.join("demo").display().to_string();
+        std::fs::create_dir_all(disk.join("demo/found.pcapng"))?;
+        let run = Run::of(&["demo", "--count", "200k", "--to", &place, "--json"]).expect(5);
+        assert!(run.stderr.contains("found.pcapng"), "{run:?}");
+        let result = run.result();
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
+        assert!(result["error"].as_str().unwrap().contains("found.pcapng"), "{result}");
+        assert_eq!(number(&result, "generated_packets"), 200_000);
+        let places = result["ledger"]["accounts"].as_array().unwrap();
+        let place_of = |name: &str| places.iter().find(|place| place["place"] == name).unwrap();
+        let lost = number(place_of("record"), "left.storage_packets");
+        assert!(lost > 0, "{result}");
+        assert_eq!(number(&result, "recorded_packets") + lost, 200_000, "{result}");
+        assert_eq!(number(&result, "replayed_packets"), 0);
+        Ok(())
+    })
+}
+
 fn main() -> ExitCode {
     testing::run(tests![
+        a_demo_that_fails_half_way_accounts_for_what_was,
         a_recording_that_lost_packets_says_so,
         a_file_holds_what_was_transmitted,
         recorded_packets_on_a_full_disk_are_counted,

@@ -1,50 +1,16 @@
 //! The examples of the documentation, run as they are written.
 //!
 //! Each page of docs/ is run from top to bottom in a directory of its own: every line of a `console`
-//! block that begins with `$ linerate`. Lines that name eth0 need an interface that a test must not
-//! touch; those on packet ports run in the tests of the program on its own network.
+//! block that begins with `$ linerate`. Lines that name eth0 run in the tests of the program on a network
+//! of its own (`network/pages.rs`), as README.md does.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "program/pages.rs"]
+mod pages;
 mod program;
 
-use std::path::{Path, PathBuf};
-
+use pages::{docs, examples, pages};
 use program::{Run, command, number};
-
-/// The folder of the documentation, beside the sources when the test runs.
-fn docs() -> PathBuf {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR");
-    Path::new(&package.unwrap_or(env!("CARGO_MANIFEST_DIR").into())).join("../../docs")
-}
-
-fn pages() -> Vec<PathBuf> {
-    let mut pages: Vec<PathBuf> = std::fs::read_dir(docs())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-        .collect();
-    pages.sort();
-    pages
-}
-
-/// The commands in the `console` blocks of a page, without the word `linerate`.
-fn examples(text: &str) -> Vec<Vec<String>> {
-    let mut commands = Vec::new();
-    let mut inside = false;
-    for line in text.lines() {
-        match line.trim() {
-            "```console" => inside = true,
-            "```" => inside = false,
-            line if inside => {
-                if let Some(arguments) = line.strip_prefix("$ linerate ") {
-                    commands.push(arguments.split_whitespace().map(str::to_owned).collect());
-                }
-            }
-            _ => {}
-        }
-    }
-    commands
-}
 
 #[test]
 fn examples_run_as_they_are_written() {

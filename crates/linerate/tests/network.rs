@@ -5,6 +5,10 @@
 mod carrier;
 #[path = "network/doctor.rs"]
 mod doctor;
+#[path = "network/pages.rs"]
+mod page_examples;
+#[path = "program/pages.rs"]
+mod pages;
 mod program;
 #[path = "network/removed.rs"]
 mod removed;
@@ -437,6 +441,8 @@ fn main() -> ExitCode {
         the_demo_says_who_receives,
         the_demo_ends_in_order,
         carrier::a_missing_carrier_is_said,
+        page_examples::examples_on_an_interface_run_as_written,
+        page_examples::the_readme_records_and_finds,
         doctor::merging_is_found,
         doctor::threads_are_found,
         doctor::advice_about_merging_settles,

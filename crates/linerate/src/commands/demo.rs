@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use engine::generate::{Generator, Limit};
 use engine::live::Live;
@@ -22,6 +22,7 @@ use port::null::Null;
 use port::packet::{PacketRx, PacketTx, RxOptions};
 use port::{RxCounters, RxQueue, TxQueue};
 use serde_json::json;
+use store::NewFile;
 use store::file_port::RecordRx;
 use store::find::Find;
 use store::record::{Interface, LinkType, MAXIMUM_CAPTURED_LENGTH};
@@ -95,14 +96,14 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
         Demo { output, clock: Clock::new()?, stop, network, directory: Directory::of(args)? };
     demo.introduce();
     let mut story = Story::default();
-    demo.record(args, template, &mut story)?;
-    if !signals.seen() {
-        demo.find(args, &mut story)?;
+    let outcome = demo.steps(args, template, &mut story, &signals);
+    // What came before a step that failed is accounted for.
+    if story.ledger.accounts.is_empty() {
+        outcome?;
+        return Ok(Exit::Failure);
     }
-    if !signals.seen() {
-        demo.replay(&mut story)?;
-    }
-    Ok(demo.conclude(&story, signals.seen()))
+    let exit = demo.conclude(&story, signals.seen(), outcome.as_ref().err());
+    outcome.map(|()| exit)
 }
 
 /// Where the recording lies, and whether it goes away with the program.
@@ -158,6 +159,23 @@ impl Story {
 }
 
 impl Demo {
+    fn steps(
+        &self,
+        args: &DemoArgs,
+        template: Template,
+        story: &mut Story,
+        signals: &Signals,
+    ) -> anyhow::Result<()> {
+        self.record(args, template, story)?;
+        if !signals.seen() {
+            self.find(args, story)?;
+        }
+        if !signals.seen() {
+            self.replay(story)?;
+        }
+        Ok(())
+    }
+
     fn introduce(&self) {
         self.output.object(
             "start",
@@ -222,11 +240,11 @@ impl Demo {
         let selection = Selection { hosts: vec![host], ports: vec![9], ..Selection::default() };
         let begun = Instant::now();
         let mut find = Find::open(&[self.directory.store()], selection)?;
-        let file = std::fs::File::create(self.directory.found())
-            .with_context(|| format!("creating {}", self.directory.found().display()))?;
-        crate::commands::find::copy(&mut find, file, |_| true)?;
+        let file = NewFile::create(self.directory.found())?;
+        let copied = crate::commands::find::copy(&mut find, file.sink()?, |_| true);
         story.found_packets = find.report().packets_found;
         story.ledger.accounts.push(crate::commands::find::account(&find));
+        copied.map_err(|error| file.settle(error))?;
         self.output.say(&format!(
             "find --host {host} --port 9: {} of {} in {}",
             units::grouped(story.found_packets),
@@ -331,7 +349,7 @@ impl Demo {
         story.ledger.accounts.push(account);
     }
 
-    fn conclude(&self, story: &Story, interrupted: bool) -> Exit {
+    fn conclude(&self, story: &Story, interrupted: bool, error: Option<&anyhow::Error>) -> Exit {
         let clock = story.clock.unwrap_or_else(|| self.clock.report());
         let kept = self.directory.scratch.is_none().then_some(&self.directory.path);
         self.output.object(
@@ -349,6 +367,7 @@ impl Demo {
                 "received": measured(&story.received),
                 "kept": kept,
                 "interrupted": interrupted,
+                "error": error.map(|error| format!("{error:#}")),
                 "clock": output::clock(&clock),
                 "ledger": story.ledger,
             }),

@@ -5,7 +5,6 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// A finished run of the program.
-#[derive(Debug)]
 pub struct Run {
     /// Exit code; `None` after a signal.
     pub code: Option<i32>,
@@ -13,6 +12,13 @@ pub struct Run {
     pub stdout: Vec<u8>,
     /// Standard error.
     pub stderr: String,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stdout = String::from_utf8_lossy(&self.stdout);
+        write!(f, "code {:?}\nstdout:\n{stdout}\nstderr:\n{}", self.code, self.stderr)
+    }
 }
 
 impl Run {
@@ -24,13 +30,7 @@ impl Run {
     /// Asserts the exit code, showing what the program said if it differs.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
-        assert_eq!(
-            self.code,
-            Some(code),
-            "stdout:\n{}\nstderr:\n{}",
-            String::from_utf8_lossy(&self.stdout),
-            self.stderr
-        );
+        assert_eq!(self.code, Some(code), "{self:?}");
         self
     }
 
