@@ -69,6 +69,7 @@ pub struct Finished<R, S, T> {
 impl<R: RxQueue, S: Stage, T: TxQueue> Worker<R, S, T> {
     /// Runs until the source ends, the stop flag is raised or something fails. Never panics on a
     /// port's account: a failure is part of the result, and so is what was counted until then.
+    /// The calling thread stays on the worker's CPU, and threads that it starts later inherit that.
     pub fn run(self, clock: Clock) -> Finished<R, S, T> {
         if let Some(cpu) = self.cpu {
             // A CPU that may not be used is a matter of speed, not of truth: the plan says so.
