@@ -48,7 +48,7 @@ Examples:
     /// Write the manual pages to a directory
     #[command(after_help = "\
 Examples:
-  linerate man ~/.local/share/man/man1 && man linerate-record
+  linerate man ~/.cargo/share/man/man1 && man linerate-record
   linerate man pages && man ./pages/linerate-find.1")]
     Man {
         /// The directory

@@ -124,7 +124,7 @@ Exit codes:
   4  a port is unknown, down, or cannot do what was asked
   5  a directory or disk cannot be written, or a recording lost packets to it
   6  a capture is damaged or none; what could be read was used
-  130  a second SIGINT or SIGTERM ended the program at once";
+  130  a second SIGINT, SIGTERM or SIGHUP ended the program at once";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! The program: a verb, its options, its exit code. No algorithm lives here.
 #![forbid(unsafe_code)]
+// They panic where nobody reads or the disk is full: everything is said through `output`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod carrier;
@@ -27,15 +29,16 @@ use exit::Exit;
 use output::Output;
 
 fn main() -> ExitCode {
+    signals::survive_size_limits();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
     match run(&cli.verb) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => output::verdict(exit).into(),
         Err(error) => {
             let (message, exit) = (format!("{error:#}"), exit::of_error(&error));
-            eprintln!("linerate: {message}");
+            output::complain(&format!("linerate: {message}"));
             cli.verb.output().failure(&message, exit);
             exit.into()
         }

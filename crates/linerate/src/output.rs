@@ -4,7 +4,8 @@
 //! `result`, or `error` where a run failed before it had one. Without it, standard output carries the result and standard error the progress. Each
 //! object has `"kind"` and `"schema"`; fields are added within a schema, never renamed.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Account, Ledger};
@@ -20,6 +21,9 @@ pub const SCHEMA: u32 = 1;
 /// Whether this process has told its result: it is the last object, and says itself what failed.
 static RESULT_TOLD: AtomicBool = AtomicBool::new(false);
 
+/// The first failure to write to standard output, which keeps the result from whoever asked for it.
+static UNTOLD: OnceLock<String> = OnceLock::new();
+
 /// Where a run's words go.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
@@ -32,7 +36,7 @@ pub struct Output {
 impl Output {
     /// JSON lines or text.
     pub fn new(json: bool) -> Self {
-        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         Self { json, json_to_stderr: false, colour }
     }
 
@@ -78,7 +82,7 @@ impl Output {
         if self.json {
             self.object("event", json!({ "text": text }));
         } else {
-            eprintln!("{text}");
+            complain(text);
         }
     }
 
@@ -144,13 +148,36 @@ impl Output {
         if self.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.into() }
     }
 
-    /// A reader that went away is not worth an error of ours: what matters is the exit code.
     fn line(&self, text: &str) {
         if self.json_to_stderr {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
-        } else {
-            let _ = writeln!(std::io::stdout().lock(), "{text}");
+            return complain(text);
         }
+        let mut stdout = io::stdout().lock();
+        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+            // A reader that went away has seen enough.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let _ = UNTOLD.set(error.to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A line on standard error. What cannot be written there has nobody to read it.
+pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// The exit code of a run that ended with `exit`: a result that could not be written is no success.
+pub fn verdict(exit: Exit) -> Exit {
+    match UNTOLD.get() {
+        Some(reason) if exit == Exit::Success => {
+            complain(&format!(
+                "linerate: writing the result to standard output: {reason}; send it elsewhere"
+            ));
+            Exit::Storage
+        }
+        _ => exit,
     }
 }
 

@@ -6,7 +6,7 @@ mod program;
 use std::path::Path;
 use std::process::ExitCode;
 
-use program::{Run, number};
+use program::{Run, command, number};
 use testing::{Outcome, on_small_disk, tests};
 
 const MIB: u64 = 1 << 20;
@@ -60,6 +60,10 @@ fn recorded_packets_on_a_full_disk_are_counted() -> Outcome {
         let run = Run::of(&["find", &source, "--write", &path, "--json"]).expect(5);
         let (result, held) = (run.result(), held(&path));
         assert_eq!(number(&result, "written_packets"), held);
+        let write = &result["ledger"]["accounts"][1];
+        let lost = number(&result, "found_packets") - held;
+        assert_eq!(number(write, "left.written_packets"), held, "{result}");
+        assert_eq!(number(write, "left.storage_packets"), lost, "{result}");
         assert!(held > 3_000 && number(&result, "found_packets") > held, "{result}");
         assert_eq!(result["complete"], false);
         let holds = format!("it holds {}", store::words::counted(held, "packet"));
@@ -123,10 +127,43 @@ fn a_demo_that_fails_half_way_accounts_for_what_was() -> Outcome {
     })
 }
 
+/// A file at its size limit is an error of the write: the account is printed, the file is whole.
+fn a_file_at_its_size_limit_ends_the_run_in_order() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("frames.pcapng").display().to_string();
+    let program = command(&[]).get_program().to_owned();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -f 2000; exec \"$@\"", "sh"])
+        .arg(program)
+        .args(["generate", &format!("pcap:{path}"), "--count", "100k", "--json"])
+        .output()?;
+    let result = Run::from(output).expect(5).result();
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    assert_eq!(number(&result, "transmitted_packets"), held(&path), "{result}");
+    Ok(())
+}
+
+/// Nobody panics over words that cannot be written; a result that nobody got is no success.
+fn words_that_cannot_be_written() -> Outcome {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let missing = command(&["find", "nonexistent"]).stderr(full()?).status()?;
+    assert_eq!(missing.code(), Some(6));
+    for json in [&[][..], &["--json"]] {
+        let arguments = [&["generate", "null:", "--count", "10"], json].concat();
+        let untold = Run::from(command(&arguments).stdout(full()?).output()?).expect(5);
+        assert!(untold.stderr.contains("writing the result to standard output"), "{untold:?}");
+        let heard = Run::from(command(&arguments).stderr(full()?).output()?).expect(0);
+        assert!(!heard.stdout.is_empty());
+    }
+    Ok(())
+}
+
 fn main() -> ExitCode {
     testing::run(tests![
         a_demo_that_fails_half_way_accounts_for_what_was,
         a_recording_that_lost_packets_says_so,
+        a_file_at_its_size_limit_ends_the_run_in_order,
+        words_that_cannot_be_written,
         a_file_holds_what_was_transmitted,
         recorded_packets_on_a_full_disk_are_counted,
     ])

@@ -14,7 +14,7 @@ mod program;
 mod removed;
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ExitCode};
+use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use program::{Run, command, number};
@@ -80,7 +80,9 @@ impl Running {
         let mut stdout = Vec::new();
         self.stdout.read_to_end(&mut stdout).unwrap();
         let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        if let Some(mut said) = self.child.stderr.take() {
+            said.read_to_string(&mut stderr).unwrap();
+        }
         Run { code: self.child.wait().unwrap().code(), stdout, stderr }
     }
 }
@@ -257,6 +259,22 @@ fn signals_end_a_run() -> Outcome {
     assert_eq!(result["ledger"]["balanced"], true);
     assert_eq!(result["interrupted"], true);
     assert_eq!(number(&result, "intended_packets"), 1_000_000_000);
+
+    // A terminal that is gone ends a run in order, too; one under nohup goes on.
+    for (how, interrupted) in [("default", true), ("ignore", false)] {
+        let mut child = std::process::Command::new("env")
+            .arg(format!("--{how}-signal=HUP"))
+            .arg(command(&[]).get_program())
+            .args(["generate", "null:", "--rate", "1kpps", "--duration", "1s", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+        let result = Running { child, stdout }.finish().expect(0).result();
+        assert_eq!(result["interrupted"], interrupted, "{how}");
+    }
 
     // A peer that is down takes no frame: an orderly end waits a second for it, so the second
     // signal, 50 ms after the first, is what ends the program.

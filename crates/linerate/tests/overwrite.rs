@@ -38,6 +38,12 @@ fn no_verb_writes_over_a_recording() {
         }
     }
     assert!(before == [segment, &index].map(|file| std::fs::read(file).unwrap()));
+    // A second name of the segment becomes that of a new file.
+    let hard = at("hard.pcapng");
+    std::fs::hard_link(segment, &hard).unwrap();
+    Run::of(&["generate", &format!("pcap:{hard}"), "--count", "3"]).expect(0);
+    assert!(before == [segment, &index].map(|file| std::fs::read(file).unwrap()));
+    assert!(Run::of(&["find", &hard]).expect(0).stderr.contains("3 of 3 packets"));
     // The name alone, where nobody records, is anybody's.
     let port = format!("pcap:{}", at("host-s1-2.pcapng"));
     for _ in 0..2 {

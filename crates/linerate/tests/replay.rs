@@ -8,11 +8,11 @@ mod program;
 use program::{Run, number};
 use store::{Interface, LinkType, PcapngWriter, Record, Section};
 
-/// A capture of frames of 1000 bytes at the given times.
-fn capture(path: &str, times_ns: impl Iterator<Item = u64>) {
+/// A capture of frames of 1000 bytes of a link type at the given times.
+fn capture(path: &str, link_type: LinkType, times_ns: impl Iterator<Item = u64>) {
     let file = std::fs::File::create(path).unwrap();
     let mut writer = PcapngWriter::new(file, &Section::default()).unwrap();
-    writer.add_interface(&Interface::new(LinkType::ETHERNET, 0)).unwrap();
+    writer.add_interface(&Interface::new(link_type, 0)).unwrap();
     for time_ns in times_ns {
         writer.write_record(&Record::new(time_ns, &[2; 1_000])).unwrap();
     }
@@ -25,12 +25,34 @@ fn a_packet_far_out_of_place_is_sent_at_once() {
     let path = directory.path().join("frames.pcapng").display().to_string();
     // A frame a microsecond, then one that belongs to the beginning: behind 1 MB, and behind 20 MB.
     for (count, backward) in [(1_000, 0), (20_000, 1)] {
-        capture(&path, (0..count).map(|n| 1_000_000 + n * 1_000).chain([1_000_500]));
+        capture(
+            &path,
+            LinkType::ETHERNET,
+            (0..count).map(|n| 1_000_000 + n * 1_000).chain([1_000_500]),
+        );
         let result = Run::of(&["replay", &path, "--onto", "null:", "--json"]).expect(0).result();
         assert_eq!(number(&result, "replayed_packets"), count + 1, "{result}");
         assert_eq!(number(&result, "pace.backward_packets"), backward, "{result}");
         // The rest keep their times.
         assert_eq!(number(&result, "pace.asked_ns"), (count - 1) * 1_000, "{result}");
+    }
+}
+
+#[test]
+fn frames_of_another_link_type_do_not_go_on_an_ethernet() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("frames.pcapng").display().to_string();
+    // Raw IP, and what `tcpdump -i any` writes.
+    for link_type in [101, 113, 276] {
+        capture(&path, LinkType(link_type), (0..10).map(|n| 1_000_000 + n));
+        let run = Run::of(&["replay", &path, "--onto", "null:", "--rate", "max"]).expect(0);
+        assert!(run.stderr.contains("10 packets of another link type than Ethernet"), "{run:?}");
+        let replay = ["replay", &path, "--onto", "null:", "--rate", "max", "--json"];
+        let result = Run::of(&replay).expect(0).result();
+        assert_eq!(number(&result, "replayed_packets"), 0);
+        let read = &result["ledger"]["accounts"][0]["left"];
+        assert_eq!(number(read, "other_link_type_packets"), 10, "{result}");
+        assert_eq!(result["ledger"]["balanced"], true, "{result}");
     }
 }
 

@@ -123,6 +123,14 @@ impl<S: RecordSource> RecordRx<S> {
         }
     }
 
+    /// Gives out frames of this link type only; others are counted as filtered. Without it, those of
+    /// the type of the first frame.
+    #[must_use]
+    pub fn of_link_type(mut self, link_type: LinkType) -> Self {
+        self.link_type = Some(link_type);
+        self
+    }
+
     /// The source.
     pub fn source(&self) -> &S {
         &self.source

@@ -4,6 +4,7 @@
 //! [`NewFile::settle`]: the file then ends behind its last whole packet, so that every reader opens it.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::{Result, StoreError};
@@ -18,15 +19,19 @@ pub struct NewFile {
 
 impl NewFile {
     /// Creates the file, replacing one of the same name, unless that belongs to a recording
-    /// ([`StoreError::Recording`]).
+    /// ([`StoreError::Recording`]). A file that has other names, too, keeps its contents under those.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
         if segment::is_of_recording(path) {
             return Err(StoreError::Recording { name });
         }
-        let file = File::create(path)
-            .map_err(|source| StoreError::Write { what: name.clone(), source })?;
+        let failed = |source| StoreError::Write { what: name.clone(), source };
+        // One of the other names may be that of a segment.
+        if path.symlink_metadata().is_ok_and(|file| file.is_file() && file.nlink() > 1) {
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        let file = File::create(path).map_err(failed)?;
         Ok(Self { file, name })
     }
 

@@ -273,7 +273,9 @@ impl fmt::Debug for DirectWriter {
 fn on_ring((ring, unregistered): (Uring, Option<String>), depth: usize) -> (Backend, String) {
     let memory = match unregistered {
         None => "registered buffers".to_owned(),
-        Some(reason) => format!("unregistered buffers: {reason}"),
+        Some(reason) => {
+            format!("buffers pinned at each write, since registering them failed: {reason}")
+        }
     };
     (Backend::Uring(Box::new(ring)), format!("io_uring, depth {depth}, {memory}"))
 }

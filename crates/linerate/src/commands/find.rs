@@ -158,16 +158,19 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     let start = Instant::now();
     let mut find = Find::open(&args.stores, selection)?;
     let outcome = search(args, &mut find, output, &stop)?;
+    let written_packets = match &outcome {
+        Ok(searched) => searched.written_packets,
+        Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
+        Err(_) => None,
+    };
+    let closed = outcome.as_ref().err().is_some_and(is_closed);
+    let written = written_packets.map(|packets| output_account(find.report(), packets, closed));
     let run = Ended {
         elapsed_ns: start.elapsed().as_nanos() as u64,
-        ledger: Ledger { accounts: vec![account(&find)] },
+        ledger: Ledger { accounts: [account(&find)].into_iter().chain(written).collect() },
         interrupted: signals.seen(),
         reached_end: outcome.as_ref().is_ok_and(|searched| searched.reached_end),
-        written_packets: match &outcome {
-            Ok(searched) => searched.written_packets,
-            Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
-            Err(_) => None,
-        },
+        written_packets,
         error: outcome.as_ref().err(),
     };
     let report = find.report();
@@ -250,6 +253,22 @@ pub fn account(find: &Find) -> Account {
     waiting.add(Reason::Interrupted, find.packets_waiting());
     account.lose(&waiting, &[Reason::Interrupted]);
     account.facts.push(Entry::packets("examined", report.packets_examined));
+    account
+}
+
+/// What became of the packets found that `--write` was to put out.
+fn output_account(report: &FindReport, written_packets: u64, closed: bool) -> Account {
+    let mut account = Account::new("write");
+    account.entered.push(Entry::packets("found", report.packets_found));
+    account.left.push(Entry::packets("written", written_packets));
+    let rest_packets = report.packets_found.saturating_sub(written_packets);
+    if closed {
+        account.left.push(Entry::packets("output_closed", rest_packets));
+    } else {
+        let mut lost = Losses::default();
+        lost.add(Reason::Storage, rest_packets);
+        account.lose(&lost, &[Reason::Storage]);
+    }
     account
 }
 
@@ -400,13 +419,13 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
     if output.is_json() {
         return;
     }
-    eprintln!(
+    output.note(&format!(
         "{} of {} found in {}; {}",
         units::grouped(report.packets_found),
         units::counted(report.packets_examined, "packet"),
         units::ns_in_words(run.elapsed_ns),
         completeness(report, run)
-    );
+    ));
 }
 
 /// Whether nothing is known to be missing from what was searched.

@@ -13,6 +13,7 @@ use port::{Losses, PortKind, PortSpec, Reason, RxQueue, TxQueue};
 use serde_json::{Value, json};
 use store::file_port::RecordRx;
 use store::find::Find;
+use store::record::LinkType;
 use sys::clock::Clock;
 
 use crate::carrier::{self, Way};
@@ -104,8 +105,9 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     output.say(&format!("{}: {}; {plan}", args.onto, description.mechanism));
     carrier::tell(&output, &args.onto, Way::Out);
     output.say(&format!("pace: {}", pace_in_words(pace)));
+    let source = RecordRx::new(find).of_link_type(LinkType(description.link_type));
     let worker = Worker {
-        rx: Paced::new(LimitedRx::new(RecordRx::new(find), args.count), pace, clock.clone()),
+        rx: Paced::new(LimitedRx::new(source, args.count), pace, clock.clone()),
         stage: (),
         tx,
         cpu: plan.cpu(0),
@@ -137,7 +139,13 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             ),
         ],
     };
-    for problem in found.problems.iter().chain(&found.warnings).chain(&undecided(&found)) {
+    for problem in found
+        .problems
+        .iter()
+        .chain(&found.warnings)
+        .chain(&undecided(&found))
+        .chain(&foreign(&counters))
+    {
         output.note(&format!("linerate: {problem}"));
     }
     output.object(
@@ -170,6 +178,14 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     Ok(match exit::of_ledger(&ledger) {
         Exit::Success if !found.problems.is_empty() => Exit::Capture,
         exit => exit,
+    })
+}
+
+/// What to say of packets that no Ethernet port carries, if there are any.
+fn foreign(counters: &port::RxCounters) -> Option<String> {
+    (counters.filtered_packets > 0).then(|| {
+        let packets = units::counted(counters.filtered_packets, "packet");
+        format!("{packets} of another link type than Ethernet (other_link_type): not sent")
     })
 }
 

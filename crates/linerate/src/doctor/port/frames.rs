@@ -47,14 +47,15 @@ fn receive_merging(port: &Port<'_>, on: &[&str]) -> Finding {
 }
 
 fn send_cutting(port: &Port<'_>, on: &[&str]) -> Finding {
-    let why = "what this host's own TCP sends is seen before it is cut: longer than the MTU, with \
-               unfinished checksums. Frames of generate and replay are whole and stay so";
+    let why = "what this host's own TCP sends reaches the far end of a veth before it is cut: longer \
+               than the MTU, with unfinished checksums. This end records none of it. Frames of \
+               generate and replay are whole and stay so";
     let finding = |seen: String| port.finding("send cutting", seen, why);
     if on.is_empty() {
         return finding("off".into());
     }
     finding(format!("{} on", on.join(" and ")))
-        .is(Severity::Note, "switch it off to record this host's own traffic as it is on the wire")
+        .is(Severity::Note, "switch it off to record at the far end what a wire would carry")
         .command(format!("sudo ethtool -K {} {}", port.link.name, switched_off(on)))
 }
 
