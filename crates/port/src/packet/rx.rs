@@ -63,6 +63,8 @@ pub struct PacketRx {
     delivered_packets: u64,
     delivered_bytes: u64,
     is_down: bool,
+    /// It has been down since the run began.
+    was_down: bool,
     is_gone: bool,
     looked: Instant,
     events: VecDeque<Event>,
@@ -95,6 +97,7 @@ impl PacketRx {
             delivered_packets: 0,
             delivered_bytes: 0,
             is_down: false,
+            was_down: false,
             is_gone: false,
             looked: Instant::now(),
             events: VecDeque::new(),
@@ -133,7 +136,7 @@ impl PacketRx {
 
     fn went_down(&mut self) {
         if !self.is_down {
-            self.is_down = true;
+            (self.is_down, self.was_down) = (true, true);
             self.events.push_back(Event::Down);
         }
         self.looked = Instant::now();
@@ -209,7 +212,9 @@ impl RxQueue for PacketRx {
 
     /// `wire` is what the socket saw plus what the interface says that it lost before the socket.
     /// Frames that the device counted and the socket never saw are charged to the interface as far
-    /// as its drop counter goes; the rest is unexplained.
+    /// as its drop counter goes; the rest is unexplained. An interface that went down is charged with
+    /// all of them: the kernel empties its queues then and counts nothing (`flush_backlog`,
+    /// net/core/dev.c).
     fn counters(&mut self) -> Result<RxCounters> {
         let ring = self.ring.statistics()?;
         let outer = self.device.counted();
@@ -218,7 +223,7 @@ impl RxQueue for PacketRx {
         let packets_min = inner.rx_packets.saturating_sub(self.slack_packets);
         let is_comparable = self.is_one_to_one && self.device.is_complete && self.at_stop.is_some();
         let gap = if is_comparable { packets_min.saturating_sub(ring.packets) } else { 0 };
-        let charged = gap.min(outer.rx_dropped);
+        let charged = if self.was_down { gap } else { gap.min(outer.rx_dropped) };
         let mut counters = RxCounters {
             wire_packets: ring.packets + missed + charged,
             delivered_packets: self.delivered_packets,
