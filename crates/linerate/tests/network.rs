@@ -461,6 +461,7 @@ fn main() -> ExitCode {
         the_demo_says_who_receives,
         the_demo_ends_in_order,
         carrier::a_missing_carrier_is_said,
+        carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,
         doctor::merging_is_found,
