@@ -1,5 +1,6 @@
 //! The generator: frames of a template at a rate, as a source that a worker receives from.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,6 +14,16 @@ use crate::pacer::{Due, Pacer, PacingReport, Rate, STALL_NS};
 /// Generators that share a schedule begin it this long after the first of them is ready: their
 /// threads need a moment.
 const START_AHEAD_NS: u64 = 2_000_000;
+
+/// What generators have in common that share one schedule.
+#[derive(Debug, Default)]
+pub struct Common {
+    /// When all of them begin; set by the first that is ready.
+    start_ns: OnceLock<u64>,
+    /// The first frame that none of them has made. Each batch takes the next numbers, so that none
+    /// is left out, however unequally the generators get on.
+    next_frame: AtomicU64,
+}
 
 /// When a generator is done. Without any limit it runs until it is stopped.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,8 +54,8 @@ pub struct Generator {
     pacer: Pacer,
     clock: Clock,
     limit: Limit,
-    /// When all that share the schedule begin; set by the first that is ready.
-    shared_start: Option<Arc<OnceLock<u64>>>,
+    /// Only of one that shares its schedule.
+    common: Option<Arc<Common>>,
     start_ns: u64,
     wake_ns: u64,
     stopped: bool,
@@ -63,7 +74,7 @@ impl Generator {
             pacer: Pacer::new(rate),
             clock,
             limit,
-            shared_start: None,
+            common: None,
             start_ns: 0,
             wake_ns: 0,
             stopped: false,
@@ -74,13 +85,12 @@ impl Generator {
         }
     }
 
-    /// Takes every `shares`-th frame of the schedule, from frame `number` on; `start` is common to all
-    /// that share it.
+    /// Takes every `shares`-th time of the schedule, from time `number` on, and for each the next frame
+    /// that none of those that share `common` has made.
     #[must_use]
-    pub fn share(mut self, number: u64, shares: u64, start: &Arc<OnceLock<u64>>) -> Self {
-        self.template.seek(number, shares);
+    pub fn share(mut self, number: u64, shares: u64, common: &Arc<Common>) -> Self {
         self.pacer = self.pacer.share(number, shares, self.template.frame_bytes_max());
-        self.shared_start = (shares > 1).then(|| Arc::clone(start));
+        self.common = (shares > 1).then(|| Arc::clone(common));
         self
     }
 
@@ -134,6 +144,9 @@ impl Generator {
 
     fn make(&mut self, batch: &mut Batch, count: usize) {
         let (template, time_ns) = (&mut self.template, self.clock.realtime_ns());
+        if let Some(common) = &self.common {
+            template.seek(common.next_frame.fetch_add(count as u64, Ordering::Relaxed), 1);
+        }
         batch.reserve(template.frame_bytes_max());
         batch.write(count, |slab, stride, lengths| template.fill(slab, stride, lengths, time_ns));
         let bytes = batch.bytes();
@@ -154,8 +167,8 @@ impl Generator {
 impl RxQueue for Generator {
     fn start(&mut self) -> port::Result<()> {
         let now_ns = self.clock.now_ns();
-        self.start_ns = match &self.shared_start {
-            Some(start) => *start.get_or_init(|| now_ns + START_AHEAD_NS),
+        self.start_ns = match &self.common {
+            Some(common) => *common.start_ns.get_or_init(|| now_ns + START_AHEAD_NS),
             None => now_ns,
         };
         self.pacer.start_at(self.start_ns);
@@ -295,10 +308,10 @@ mod tests {
 
     #[test]
     fn shares_begin_together_and_add_up() {
-        let start = Arc::new(OnceLock::new());
+        let common = Arc::new(Common::default());
         let mut generators: Vec<_> = (0..3)
             .map(|number| {
-                generator(Rate::Packets(10_000.0), limit(None, 30)).share(number, 3, &start)
+                generator(Rate::Packets(10_000.0), limit(None, 30)).share(number, 3, &common)
             })
             .collect();
         for generator in &mut generators {
@@ -306,11 +319,32 @@ mod tests {
         }
         let mut meant = 0;
         for generator in &mut generators {
-            assert_eq!(generator.start_ns, *start.get().unwrap());
+            assert_eq!(generator.start_ns, *common.start_ns.get().unwrap());
             run(generator);
             let report = generator.report();
             meant += report.made_packets + report.unsent.total();
         }
         assert_eq!(meant, 300);
+    }
+
+    #[test]
+    fn shares_leave_no_number_out_however_unequal_they_are() {
+        let common = Arc::new(Common::default());
+        let mut generators: Vec<_> = (0..3)
+            .map(|number| generator(Rate::Unlimited, limit(None, 60_000)).share(number, 3, &common))
+            .collect();
+        let mut batch = Batch::default();
+        let mut numbers = Vec::new();
+        for (generator, batches) in generators.iter_mut().zip([5, 0, 1]) {
+            generator.start().unwrap();
+            for _ in 0..batches {
+                assert_eq!(generator.receive(&mut batch).unwrap(), BATCH_FRAMES);
+                numbers.extend(batch.frames().map(|frame| {
+                    let headers = wire::parse::parse_ethernet(frame.data);
+                    wire::stamp::read(headers.payload(frame.data)).unwrap().sequence
+                }));
+            }
+        }
+        assert_eq!(numbers, (0..6 * 64).collect::<Vec<u64>>());
     }
 }

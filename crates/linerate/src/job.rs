@@ -111,13 +111,14 @@ impl Drop for Progress<'_> {
 
 /// Shows progress until `is_over`, and raises the stop flag when the time has come.
 fn show(lives: &[Arc<Live>], watch: &Watch, is_over: impl Fn() -> bool) {
+    let sends = matches!(watch.verb, "generate" | "replay");
     let mut progress = Progress::new(watch);
     while !is_over() {
         let elapsed = progress.start.elapsed();
         if watch.duration.is_some_and(|duration| elapsed >= duration) {
             watch.stop.request();
         }
-        progress.look(|| Figures::of(lives));
+        progress.look(|| Figures::of(lives, sends));
         let left = watch.duration.map_or(LOOK, |duration| duration.saturating_sub(elapsed));
         std::thread::sleep(LOOK.min(left).max(Duration::from_millis(1)));
     }
@@ -167,10 +168,19 @@ impl Figures {
         }
     }
 
-    fn of(lives: &[Arc<Live>]) -> Self {
+    /// What a sender made and no port took has not come far: its progress is what ports accepted.
+    fn of(lives: &[Arc<Live>], sends: bool) -> Self {
+        let packets = |live: &Live| match sends {
+            true => live.transmitted_packets.get(),
+            false => live.received_packets.get(),
+        };
+        let bytes = |live: &Live| match sends {
+            true => live.transmitted_bytes.get(),
+            false => live.received_bytes.get(),
+        };
         lives.iter().fold(Self::default(), |sum, live| Self {
-            packets: sum.packets + live.received_packets.get(),
-            bytes: sum.bytes + live.received_bytes.get(),
+            packets: sum.packets + packets(live),
+            bytes: sum.bytes + bytes(live),
             dropped: sum.dropped + live.dropped_packets.get() + live.stage_dropped_packets.get(),
             stored_bytes: sum.stored_bytes + live.stored_bytes.get(),
             buffer_used_milli: sum.buffer_used_milli.max(live.buffer_used_milli.get()),

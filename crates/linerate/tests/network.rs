@@ -321,6 +321,25 @@ fn what_is_owed_at_the_end_is_late() -> Outcome {
     Ok(())
 }
 
+/// Two workers that share the numbers leave none out and begin once, with a number as with a time.
+fn workers_lose_nothing_to_a_receiver() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    for until in [&["--count", "200k"][..], &["--duration", "300ms"]] {
+        let arguments = ["receive", "packet:there", "--ring", "256MiB", "--json"];
+        let receiver = Wire::start(&wire.there, &arguments);
+        let mut arguments = vec!["generate", "packet:here", "--workers", "2", "--json"];
+        arguments.extend(until);
+        let sent = Wire::run(&wire.here, &arguments).expect(0).result();
+        receiver.signal(Signal::INT);
+        let received = receiver.finish().expect(0).result();
+        let count = number(&sent, "transmitted_packets");
+        assert_eq!(number(&received, "received_packets"), count, "{received}");
+        assert_eq!(number(&received, "restarts"), 0, "{received}");
+        assert_eq!(number(&received, "lost_packets"), 0, "{received}");
+    }
+    Ok(())
+}
+
 /// Full speed into a receiver whose ring is small: every frame is somewhere.
 fn overload_is_accounted_for() -> Outcome {
     let wire = Wire::new(&VethConfig::default());
@@ -480,11 +499,13 @@ fn main() -> ExitCode {
         what_is_owed_at_the_end_is_late,
         overload_is_accounted_for,
         a_link_that_flaps_is_accounted_for,
+        workers_lose_nothing_to_a_receiver,
         received_is_what_was_counted_off,
         recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
         the_demo_ends_in_order,
         carrier::a_missing_carrier_is_said,
+        carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,
         doctor::merging_is_found,

@@ -6,10 +6,10 @@ mod shortfall;
 pub use sent::Sent;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use engine::generate::{Generator, Limit};
+use engine::generate::{Common, Generator, Limit};
 use engine::live::Live;
 use engine::pacer::{PacingReport, Rate};
 use engine::{Ledger, Stop, Worker};
@@ -314,7 +314,7 @@ impl Sender<'_> {
     ) -> anyhow::Result<Vec<Worker<Generator, (), T>>> {
         let shares = senders.len() as u64;
         let plan = engine::plan::Plan::for_workers(senders.len(), self.args.run.cpu)?;
-        let start = Arc::new(OnceLock::new());
+        let common = Arc::new(Common::default());
         let worker = |(number, tx): (usize, T)| {
             let limit = Limit {
                 packets: self.args.count.map(|count| share(count, number as u64, shares)),
@@ -323,7 +323,7 @@ impl Sender<'_> {
             let template = self.template.clone();
             let generator = Generator::new(template, self.args.rate, limit, self.clock.clone());
             Worker {
-                rx: generator.share(number as u64, shares, &start),
+                rx: generator.share(number as u64, shares, &common),
                 stage: (),
                 tx,
                 cpu: plan.cpu(number),

@@ -14,6 +14,19 @@ fn said(run: &Run) -> (String, String) {
     (event.to_owned(), run.stderr.clone())
 }
 
+/// What was made and never left is no progress.
+pub fn progress_without_a_carrier_is_none() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    Links::of(&wire.there)?.set_up("there", false)?;
+    let generate = ["generate", "packet:here", "--rate", "1kpps", "--duration", "1500ms", "--json"];
+    let run = Wire::run(&wire.here, &generate).expect(0);
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    let progress = text.lines().find(|line| line.contains("\"progress\"")).unwrap_or_default();
+    assert!(progress.contains("\"packets\":0,"), "{text}");
+    assert_eq!(number(&run.result(), "transmitted_packets"), 0);
+    Ok(())
+}
+
 /// Nothing passes, every verb says why, and receivers end well.
 pub fn a_missing_carrier_is_said() -> Outcome {
     let directory = tempfile::tempdir()?;
