@@ -3,6 +3,8 @@
 
 #[path = "network/carrier.rs"]
 mod carrier;
+#[path = "network/demo.rs"]
+mod demo;
 #[path = "network/doctor.rs"]
 mod doctor;
 #[path = "network/pages.rs"]
@@ -440,6 +442,8 @@ fn main() -> ExitCode {
         recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
         the_demo_ends_in_order,
+        demo::a_directory_holds_one_demo,
+        demo::a_process_that_is_not_dumpable_makes_its_network,
         carrier::a_missing_carrier_is_said,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,
