@@ -159,7 +159,7 @@ fn a_recording_that_goes_on_is_told_from_one_that_was_killed() -> Outcome {
     drop(recorder);
     let (told, complete, words) = find();
     assert_eq!((told, complete), ((1, 0), Some(false)));
-    assert!(words.contains("the recording was interrupted"), "{words}");
+    assert!(words.contains("the answer is incomplete: the recording was interrupted"), "{words}");
     assert!(!words.contains("nothing is known"), "{words}");
     Ok(())
 }
