@@ -5,6 +5,7 @@ mod program;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use program::{Run, command, number};
 use testing::{Outcome, on_small_disk, tests};
@@ -110,8 +111,15 @@ fn a_recording_that_lost_packets_says_so() -> Outcome {
 fn a_demo_that_fails_half_way_accounts_for_what_was() -> Outcome {
     on_small_disk(16 * MIB, |disk| {
         let place = disk.join("demo").display().to_string();
-        std::fs::create_dir_all(disk.join("demo/found.pcapng"))?;
-        let run = Run::of(&["demo", "--count", "200k", "--to", &place, "--json"]).expect(5);
+        let arguments = ["demo", "--count", "200k", "--to", &place, "--json"];
+        let demo = command(&arguments).spawn()?;
+        // In the way only after the demo has looked at its directory.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !disk.join("demo/store").exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::create_dir(disk.join("demo/found.pcapng"))?;
+        let run = Run::from(demo.wait_with_output()?).expect(5);
         assert!(run.stderr.contains("found.pcapng"), "{run:?}");
         let result = run.result();
         assert_eq!(result["ledger"]["balanced"], true, "{result}");

@@ -3,6 +3,8 @@
 
 #[path = "network/carrier.rs"]
 mod carrier;
+#[path = "network/demo.rs"]
+mod demo;
 #[path = "network/doctor.rs"]
 mod doctor;
 #[path = "network/pages.rs"]
@@ -159,7 +161,7 @@ fn a_recording_that_goes_on_is_told_from_one_that_was_killed() -> Outcome {
     drop(recorder);
     let (told, complete, words) = find();
     assert_eq!((told, complete), ((1, 0), Some(false)));
-    assert!(words.contains("the recording was interrupted"), "{words}");
+    assert!(words.contains("the answer is incomplete: the recording was interrupted"), "{words}");
     assert!(!words.contains("nothing is known"), "{words}");
     Ok(())
 }
@@ -504,6 +506,8 @@ fn main() -> ExitCode {
         recorded_is_what_was_counted_off,
         the_demo_says_who_receives,
         the_demo_ends_in_order,
+        demo::a_directory_holds_one_demo,
+        demo::a_process_that_is_not_dumpable_makes_its_network,
         carrier::a_missing_carrier_is_said,
         carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,

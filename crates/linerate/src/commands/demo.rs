@@ -50,6 +50,12 @@ const FLOWS: u32 = 250;
 /// The flow that is looked for.
 const WANTED: u32 = 42;
 
+/// Where the recording lies in the demo's directory.
+const STORE: &str = "store";
+
+/// The flow that was found, in the same directory.
+const FOUND: &str = "found.pcapng";
+
 /// How long the receiver waits for the last frames when the sender is done.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -57,7 +63,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 The network is two namespaces of this process: nothing of the machine's is touched. What is recorded
-goes to a directory for temporary files and is removed at the end.
+goes to a directory for temporary files and is removed at the end. With --to DIR the recording stays
+in DIR/store, and the flow that was found in DIR/found.pcapng; a DIR that holds either is refused.
 
 Examples:
   linerate demo
@@ -73,7 +80,7 @@ pub struct DemoArgs {
     /// Frame size in bytes without FCS
     #[arg(long, default_value = "60")]
     pub size: u16,
-    /// Keep the recording in this directory [default: a temporary one that is removed]
+    /// Keep DIR/store and DIR/found.pcapng [default: a temporary directory that is removed]
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Leave the receiving end's NAPI on the sender's CPU
@@ -88,6 +95,10 @@ pub struct DemoArgs {
 pub fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.json);
     let template = template(args)?.compile(1).map_err(|error| Usage(error.to_string()))?;
+    // Before a network is made for nothing.
+    if let Some(path) = &args.to {
+        refuse_what_is_used(path)?;
+    }
     // Before any thread is started: a user namespace takes a single-threaded process.
     let network = Network::make(!args.no_threaded_napi)?;
     let stop = Stop::new();
@@ -122,11 +133,31 @@ impl Directory {
     }
 
     fn found(&self) -> PathBuf {
-        self.path.join("found.pcapng")
+        self.path.join(FOUND)
     }
 
     fn store(&self) -> PathBuf {
-        self.path.join("store")
+        self.path.join(STORE)
+    }
+
+    /// `path` if it is there and stays there.
+    fn kept(&self, path: PathBuf) -> Option<PathBuf> {
+        (self.scratch.is_none() && path.exists()).then_some(path)
+    }
+}
+
+/// What an earlier demo left would be found beside this one's packets, or be overwritten.
+fn refuse_what_is_used(directory: &Path) -> Result<(), Usage> {
+    // A link that leads nowhere is something, too. What cannot be looked at fails where it is used.
+    let used = [STORE, FOUND].map(|name| directory.join(name));
+    match used.iter().find(|path| path.symlink_metadata().is_ok()) {
+        Some(path) => Err(Usage(format!(
+            "--to {}: {} is there already, perhaps from an earlier demo, and would be mixed with \
+             this one; name another directory or remove it",
+            directory.display(),
+            path.display()
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -351,7 +382,8 @@ impl Demo {
 
     fn conclude(&self, story: &Story, interrupted: bool, error: Option<&anyhow::Error>) -> Exit {
         let clock = story.clock.unwrap_or_else(|| self.clock.report());
-        let kept = self.directory.scratch.is_none().then_some(&self.directory.path);
+        let recording = self.directory.kept(self.directory.store());
+        let found = self.directory.kept(self.directory.found());
         self.output.object(
             "result",
             json!({
@@ -365,7 +397,9 @@ impl Demo {
                 "replayed_packets": story.replayed_packets,
                 "received_packets": story.received_packets,
                 "received": measured(&story.received),
-                "kept": kept,
+                "kept": self.directory.kept(self.directory.path.clone()),
+                "recording": recording,
+                "found": found,
                 "interrupted": interrupted,
                 "error": error.map(|error| format!("{error:#}")),
                 "clock": output::clock(&clock),
@@ -382,8 +416,10 @@ impl Demo {
             units::grouped(story.replayed_packets),
             units::grouped(story.received_packets)
         ));
-        if let Some(path) = kept {
-            self.output.say(&format!("the recording is in {}", Path::new(path).display()));
+        for (what, path) in [("recording", recording), ("flow that was found", found)] {
+            if let Some(path) = path {
+                self.output.say(&format!("the {what} is in {}", path.display()));
+            }
         }
         let whole = story.received_packets == story.replayed_packets;
         if whole { exit::of_ledger(&story.ledger) } else { Exit::Failure }

@@ -1,5 +1,7 @@
 //! `linerate find STORE…`: packets of stores and capture files by time, address, port, protocol, tag.
 
+mod answer;
+
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
@@ -10,12 +12,14 @@ use std::time::Instant;
 use clap::Args;
 use engine::{Account, Entry, Ledger, Stop};
 use port::{Losses, Reason};
-use serde_json::json;
 use store::find::{Find, FindReport, Step};
 use store::record::{Interface, Record, Section};
 use store::selection::{IpNetwork, Selection};
 use store::{NewFile, PcapngWriter, StoreError};
 use wire::ip_protocol;
+
+pub use answer::undecided;
+use answer::{Ended, tell};
 
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
@@ -224,19 +228,6 @@ fn search(
     })
 }
 
-/// How a search ended, beside what it found.
-struct Ended<'a> {
-    elapsed_ns: u64,
-    ledger: Ledger,
-    /// A signal came.
-    interrupted: bool,
-    /// Everything was searched.
-    reached_end: bool,
-    /// Put out by `--write`.
-    written_packets: Option<u64>,
-    error: Option<&'a StoreError>,
-}
-
 /// What became of the packets of all chunks and captures that were read.
 pub fn account(find: &Find) -> Account {
     let report = find.report();
@@ -376,112 +367,6 @@ fn add_interfaces<W: Write>(
         writer.add_interface(interface)?;
     }
     Ok(())
-}
-
-fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
-    let error = run.error;
-    for problem in report.problems.iter().chain(&report.warnings) {
-        output.note(&format!("linerate: {problem}"));
-    }
-    let missing = &report.completeness;
-    let lost: u64 = missing.lost_packets.iter().sum();
-    output.object(
-        "result",
-        json!({
-            "verb": "find",
-            "found_packets": report.packets_found,
-            "written_packets": run.written_packets,
-            "examined_packets": report.packets_examined,
-            "read_bytes": report.bytes_read,
-            "segments_read": report.segments_read,
-            "segments_skipped": report.segments_skipped,
-            "chunks_read": report.chunks_read,
-            "chunks_skipped": report.chunks_skipped,
-            "chunks_damaged": report.chunks_damaged,
-            "captures_read": report.captures_read,
-            "late_packets": report.late_packets,
-            "complete": is_complete(report) && run.reached_end,
-            "output_closed": error.is_some_and(is_closed),
-            "lost_packets": lost,
-            "unreadable_packets": missing.unreadable_packets,
-            "undecided_packets": report.packets_undecided,
-            "interruptions": missing.interruptions,
-            "recordings_going_on": missing.recordings_going_on,
-            "problems": report.problems,
-            "warnings": report.warnings,
-            "interrupted": run.interrupted,
-            "elapsed_ns": run.elapsed_ns,
-            "cpu_ns": sys::cpu::thread_cpu_ns(),
-            "error": error.filter(|error| !is_closed(error)).map(ToString::to_string),
-            "ledger": run.ledger,
-        }),
-    );
-    if output.is_json() {
-        return;
-    }
-    output.note(&format!(
-        "{} of {} found in {}; {}",
-        units::grouped(report.packets_found),
-        units::counted(report.packets_examined, "packet"),
-        units::ns_in_words(run.elapsed_ns),
-        completeness(report, run)
-    ));
-}
-
-/// Whether nothing is known to be missing from what was searched.
-fn is_complete(report: &FindReport) -> bool {
-    report.completeness.is_complete() && report.problems.is_empty() && report.packets_undecided == 0
-}
-
-/// What to say of packets that were cut before the headers that decide, if there are any.
-pub fn undecided(report: &FindReport) -> Option<String> {
-    (report.packets_undecided > 0).then(|| {
-        format!(
-            "{} undecided: cut when captured, before the headers that the conditions ask for",
-            units::counted(report.packets_undecided, "packet")
-        )
-    })
-}
-
-/// How complete the answer is, for people; agrees with `complete` of the JSON.
-fn completeness(report: &FindReport, run: &Ended<'_>) -> String {
-    let mut parts = Vec::new();
-    let missing = &report.completeness;
-    let lost: u64 = missing.lost_packets.iter().sum();
-    if lost + missing.unreadable_packets > 0 {
-        parts.push(format!(
-            "{} lost while recording, {} unreadable in this window",
-            units::counted(lost, "packet"),
-            units::grouped(missing.unreadable_packets)
-        ));
-    }
-    parts.extend(undecided(report));
-    if missing.interruptions > 0 {
-        parts.push(format!(
-            "the recording was interrupted ({} in this window): what came then is not known",
-            units::grouped(missing.interruptions)
-        ));
-    }
-    if !report.problems.is_empty() {
-        parts.push("the answer is incomplete: not everything could be read, see above".into());
-    }
-    match run.error {
-        Some(error) if is_closed(error) => {
-            parts.push("the answer is incomplete: the reader of the output closed it".into());
-        }
-        Some(_) => parts.push("the answer is incomplete: the search ended with an error".into()),
-        None if !run.reached_end => {
-            parts.push("the answer is incomplete: a signal ended the search early".into());
-        }
-        None => {}
-    }
-    if parts.is_empty() {
-        parts.push("nothing is known to be missing".into());
-    }
-    if missing.recordings_going_on > 0 {
-        parts.push("the recording goes on: what it has not written yet was not searched".into());
-    }
-    parts.join("; ")
 }
 
 #[cfg(test)]

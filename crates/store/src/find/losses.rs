@@ -5,6 +5,12 @@
 //! before was lost between the latest packet of that chunk and the latest of this one, so every
 //! such span that touches the window is told, with all of its losses: the sums are upper bounds
 //! for the window.
+//!
+//! What lay in a segment that was removed while it was recorded to is first missing between two
+//! chunks, and then lost to the storage in the recorder's last account, which takes it from the stored
+//! packets. It is told once: as lost, in the span where it is missing.
+
+use port::Reason;
 
 use crate::ledger::{LOSS_SLOTS, Ledger};
 use crate::selection::Selection;
@@ -61,6 +67,24 @@ impl Completeness {
             self.spans.push(span);
         }
     }
+
+    /// Of the packets told as unreadable since `spans_before` spans, at most `packets` are known to
+    /// be lost to the storage.
+    fn explain(&mut self, spans_before: usize, packets: u64) {
+        let mut moved = Ledger { lost_packets: self.lost_packets, ..Ledger::default() };
+        moved.lose(Reason::Storage, packets);
+        self.lost_packets = moved.lost_packets;
+        self.unreadable_packets = self.unreadable_packets.saturating_sub(packets);
+        let mut left = packets;
+        for span in self.spans.iter_mut().skip(spans_before) {
+            let share = left.min(span.unreadable_packets);
+            let mut lost = Ledger { lost_packets: span.lost_packets, ..Ledger::default() };
+            lost.lose(Reason::Storage, share);
+            span.lost_packets = lost.lost_packets;
+            span.unreadable_packets -= share;
+            left -= share;
+        }
+    }
 }
 
 /// What comes behind the last chunk of a session that was seen.
@@ -83,6 +107,10 @@ struct Standing {
     /// Latest packet so far, or the session's beginning.
     latest_ns: u64,
     behind: Behind,
+    /// Spans that had been told when the session began.
+    spans_before: usize,
+    /// Packets of the session told as unreadable so far.
+    unreadable_packets: u64,
 }
 
 /// Follows the accounts of the chunks of one directory, in the order of streams and numbers.
@@ -99,23 +127,27 @@ impl<'s> Accounts<'s> {
 
     /// Takes the account of the next chunk that is not a header; tells what was lost before it.
     pub(super) fn follow(&mut self, chunk: &ChunkTrailer, completeness: &mut Completeness) {
-        let before = self.enter(chunk, completeness);
+        let mut before = self.enter(chunk, completeness);
         if chunk.is_filler() {
             self.standing = Some(Standing { behind: Behind::Unknown, ..before });
             return;
         }
         let to_ns = chunk.time_max_ns.max(before.latest_ns);
-        let stored_before = chunk.ledger.stored_packets.saturating_sub(u64::from(chunk.packets));
-        self.tell(
-            LossSpan {
-                from_ns: before.latest_ns,
-                to_ns,
-                lost_packets: chunk.ledger.lost_since(&before.ledger),
-                unreadable_packets: stored_before.saturating_sub(before.ledger.stored_packets),
-                interrupted: false,
-            },
-            completeness,
-        );
+        let packets = u64::from(chunk.packets);
+        let given_up = before.give_up(packets, &chunk.ledger, completeness);
+        let mut told_before = before.ledger;
+        told_before.lose(Reason::Storage, given_up);
+        let stored_before = chunk.ledger.stored_packets.saturating_sub(packets);
+        let span = LossSpan {
+            from_ns: before.latest_ns,
+            to_ns,
+            lost_packets: chunk.ledger.lost_since(&told_before),
+            unreadable_packets: stored_before.saturating_sub(before.ledger.stored_packets),
+            interrupted: false,
+        };
+        if self.tell(span, completeness) {
+            before.unreadable_packets += span.unreadable_packets;
+        }
         let (ledger, latest_ns) = (chunk.ledger, to_ns);
         self.standing = Some(Standing { ledger, latest_ns, behind: Behind::Nothing, ..before });
     }
@@ -139,7 +171,9 @@ impl<'s> Accounts<'s> {
         time_max_ns: u64,
         completeness: &mut Completeness,
     ) {
-        let before = self.enter(last, completeness);
+        let mut before = self.enter(last, completeness);
+        let packets = last.packets_before + u64::from(last.packets);
+        before.give_up(packets, &last.ledger, completeness);
         let (ledger, latest_ns) = (last.ledger, time_max_ns);
         self.standing = Some(Standing { ledger, latest_ns, behind: Behind::Nothing, ..before });
     }
@@ -169,7 +203,15 @@ impl<'s> Accounts<'s> {
             self.tell_behind(&before, until, completeness);
         }
         let ledger = Ledger::default();
-        Standing { session, stream, ledger, latest_ns: session, behind: Behind::Nothing }
+        Standing {
+            session,
+            stream,
+            ledger,
+            latest_ns: session,
+            behind: Behind::Nothing,
+            spans_before: completeness.spans.len(),
+            unreadable_packets: 0,
+        }
     }
 
     fn tell_behind(&self, before: &Standing, until: u64, completeness: &mut Completeness) {
@@ -186,18 +228,34 @@ impl<'s> Accounts<'s> {
         self.tell(span, completeness);
     }
 
-    fn tell(&self, span: LossSpan, completeness: &mut Completeness) {
+    /// Whether the span is one of losses and touches the window; then it is told.
+    fn tell(&self, span: LossSpan, completeness: &mut Completeness) -> bool {
         let lost = span.lost_packets.iter().any(|lost| *lost > 0) || span.unreadable_packets > 0;
-        if (lost || span.interrupted) && self.selection.overlaps(span.from_ns, span.to_ns) {
+        let told = (lost || span.interrupted) && self.selection.overlaps(span.from_ns, span.to_ns);
+        if told {
             completeness.add(span);
         }
+        told
+    }
+}
+
+impl Standing {
+    /// Packets that had been stored, and that the account `now`, `packets` packets on, counts as lost
+    /// to the storage. Those that were told as missing are told as lost instead.
+    fn give_up(&mut self, packets: u64, now: &Ledger, completeness: &mut Completeness) -> u64 {
+        let stored = self.ledger.stored_packets.saturating_add(packets);
+        let lost = now.lost(Reason::Storage).saturating_sub(self.ledger.lost(Reason::Storage));
+        let given_up = stored.saturating_sub(now.stored_packets).min(lost);
+        let explained = given_up.min(self.unreadable_packets);
+        completeness.explain(self.spans_before, explained);
+        self.unreadable_packets -= explained;
+        given_up
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use port::Reason;
 
     fn chunk(time: u64, packets: u32, stored: u64, lost: u64) -> ChunkTrailer {
         let mut ledger = Ledger { stored_packets: stored, ..Ledger::default() };
@@ -234,6 +292,42 @@ mod tests {
         let cut = [chunk(100, 10, 10, 0), filler];
         assert_eq!(follow(200, 400, &cut).interruptions, 1);
         assert!(follow(0, 90, &cut).is_complete());
+    }
+
+    #[test]
+    fn what_a_removed_segment_held_is_told_once_and_where_it_is_missing() {
+        // 15 packets are missing before the second chunk; the last account counts them as lost, and
+        // two more that never were in a chunk.
+        let chunks = [chunk(100, 10, 10, 0), chunk(300, 10, 35, 0), chunk(400, 0, 20, 17)];
+        let told = |from, to| {
+            let told = follow(from, to, &chunks);
+            let spans =
+                told.spans.iter().map(|span| (span.lost_packets[4], span.unreadable_packets));
+            (told.lost_packets[4], told.unreadable_packets, spans.collect::<Vec<_>>())
+        };
+        assert_eq!(told(0, 500), (17, 0, vec![(15, 0), (2, 0)]));
+        assert_eq!(told(200, 250), (15, 0, vec![(15, 0)]));
+        assert_eq!(told(350, 500), (2, 0, vec![(2, 0)]));
+        assert_eq!(told(0, 90), (0, 0, vec![]));
+        // What is damaged beside it remains so, and so does all until the last account.
+        let more = [chunks[0], chunks[1], chunk(400, 0, 25, 10)];
+        let partly = follow(0, 500, &more);
+        assert_eq!((partly.lost_packets[4], partly.unreadable_packets), (10, 5));
+        assert_eq!(follow(0, 500, &chunks[..2]).unreadable_packets, 15);
+    }
+
+    #[test]
+    fn a_last_account_that_is_passed_over_explains_what_is_missing() {
+        let mut completeness = Completeness::default();
+        let selection = Selection::between(200, 250);
+        let mut accounts = Accounts::new(&selection);
+        accounts.follow(&chunk(100, 10, 10, 0), &mut completeness);
+        accounts.follow(&chunk(300, 10, 35, 0), &mut completeness);
+        let mut last = chunk(400, 0, 24, 15);
+        last.packets_before = 4;
+        accounts.pass_over(&last, 400, &mut completeness);
+        accounts.end(&mut completeness);
+        assert_eq!((completeness.lost_packets[4], completeness.unreadable_packets), (15, 0));
     }
 
     #[test]

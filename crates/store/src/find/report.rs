@@ -1,6 +1,6 @@
 //! What a search read, found and passed over: an account that balances at every moment.
 
-use super::losses::Completeness;
+use super::losses::{Accounts, Completeness};
 use super::pending::Pending;
 use crate::selection::Verdict;
 
@@ -24,7 +24,8 @@ pub struct FindReport {
     /// Bytes read of chunks and captures.
     pub bytes_read: u64,
     /// Packets in what was read, by the chunks' own accounts and the captures' readers: those found
-    /// or waiting, outside the window, unmatched, undecided, or unreadable.
+    /// or waiting, outside the window, unmatched, undecided, or unreadable. Those that are in no
+    /// chunk any more, by the accounts of the chunks around, are among them.
     pub packets_read: u64,
     /// Packets looked at.
     pub packets_examined: u64,
@@ -64,6 +65,16 @@ impl FindReport {
         }
         self.packets_unreadable += chunk.missing_packets();
         self.completeness.add(chunk.loss());
+    }
+
+    /// The accounts have come to their end: what is missing between chunks is charged as unreadable,
+    /// like what is in damaged ones.
+    pub(super) fn end(&mut self, accounts: Accounts<'_>) {
+        accounts.end(&mut self.completeness);
+        // Both grow together but for what this adds.
+        let missing = self.completeness.unreadable_packets.saturating_sub(self.packets_unreadable);
+        self.packets_read += missing;
+        self.packets_unreadable += missing;
     }
 
     pub(super) fn problem(&mut self, text: String) {

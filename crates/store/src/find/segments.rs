@@ -68,7 +68,7 @@ pub(super) fn of_directory(
             Err(error) => return Err(error),
         }
     }
-    accounts.end(&mut report.completeness);
+    report.end(accounts);
     report.segments_read += segments.len() as u64;
     Ok(segments)
 }
@@ -110,7 +110,7 @@ pub(super) fn of_file(
     });
     let mut accounts = Accounts::new(selection);
     let found = survey(&entry, selection, &mut accounts, report)?;
-    accounts.end(&mut report.completeness);
+    report.end(accounts);
     match &found {
         Some(_) => report.segments_read += 1,
         None => report.segments_skipped += 1,

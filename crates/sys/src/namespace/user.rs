@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::UnshareFlags;
 
 use super::quieten;
@@ -23,6 +24,7 @@ const MAXIMUM: &str = "/proc/sys/user/max_user_namespaces";
 ///
 /// The process must still have one thread only. Outside, it remains the ordinary user that it
 /// was: files that it makes belong to that user, and interfaces of the machine are out of reach.
+/// From then on the process may be looked into by others of that user, whatever program it runs.
 /// The network namespace is prepared like those of [`super::Namespace::create`].
 ///
 /// # Errors
@@ -34,6 +36,12 @@ pub fn enter_user_namespace() -> Result<()> {
     // CLONE_NEWUSER to a process with several threads.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET) }
         .map_err(refused)?;
+    // The files below belong to root where exec(2) made the process one that leaves no dump: from a
+    // program with file capabilities, or one that its user may not read. Rights over the machine,
+    // which that protects from others of the same user, are gone by now.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(|source| {
+        Error::new(format!("{ACTION}: making its files in /proc one's own"), source)
+    })?;
     // A group map of one's own is accepted only once setgroups(2) is given up.
     for (file, content) in [
         ("setgroups", "deny".to_string()),
