@@ -365,7 +365,7 @@ fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
         output.note(&format!("linerate: {problem}"));
     }
     let missing = &report.completeness;
-    let lost: u64 = missing.lost_packets.iter().sum();
+    let lost = missing.lost_total();
     output.object(
         "result",
         json!({
@@ -428,8 +428,8 @@ pub fn undecided(report: &FindReport) -> Option<String> {
 fn completeness(report: &FindReport, run: &Ended<'_>) -> String {
     let mut parts = Vec::new();
     let missing = &report.completeness;
-    let lost: u64 = missing.lost_packets.iter().sum();
-    if lost + missing.unreadable_packets > 0 {
+    let lost = missing.lost_total();
+    if lost > 0 || missing.unreadable_packets > 0 {
         parts.push(format!(
             "{} lost while recording, {} unreadable in this window",
             units::counted(lost, "packet"),

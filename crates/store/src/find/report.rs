@@ -66,6 +66,12 @@ impl FindReport {
         self.completeness.add(chunk.loss());
     }
 
+    /// Charges packets of chunks that are not there to be read.
+    pub(super) fn charge_unreadable(&mut self, packets: u64) {
+        self.packets_read = self.packets_read.saturating_add(packets);
+        self.packets_unreadable = self.packets_unreadable.saturating_add(packets);
+    }
+
     pub(super) fn problem(&mut self, text: String) {
         if self.problems.len() < 100 {
             self.problems.push(text);
