@@ -16,7 +16,9 @@ mod capture_stream;
 mod losses;
 mod pending;
 mod report;
+mod sealed;
 mod segments;
+mod survey;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -107,7 +107,7 @@ impl Ledger {
 
     /// Packets lost for any reason.
     pub fn lost_total(&self) -> u64 {
-        self.lost_packets.iter().sum()
+        self.lost_packets.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
     }
 
     /// Losses between an `earlier` account of the same session and this one, by place.

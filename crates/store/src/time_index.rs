@@ -120,13 +120,18 @@ impl TimeIndex {
         written.map_err(failed)
     }
 
+    /// The index beside a sealed segment, whatever became of the segment; `None` if there is none,
+    /// or it is damaged.
+    pub fn beside(segment: &Path) -> Option<Self> {
+        let beside = segment::index_path(segment);
+        let bytes = segment::is_regular(&beside).then(|| fs::read(beside))?.ok()?;
+        Self::decode(&bytes)
+    }
+
     /// The index of a sealed segment: the file beside it if it fits, else from the chunks.
     pub fn load(path: &Path, file: &SegmentFile) -> Result<Self> {
         let length = file.length()?;
-        let beside = segment::index_path(path);
-        if segment::is_regular(&beside)
-            && let Ok(bytes) = fs::read(beside)
-            && let Some(index) = Self::decode(&bytes)
+        if let Some(index) = Self::beside(path)
             && index.segment_length() == length
             && file.trailer_before(length)?.as_ref() == index.chunks.last()
         {
@@ -135,12 +140,8 @@ impl TimeIndex {
         Self::rebuild(file)
     }
 
-    /// The index from the chunks themselves: backwards from trailer to trailer, and where that
-    /// does not lead to the beginning by a pass over all bytes. Gaps are left out.
+    /// The index from the whole chunks themselves, by a pass over all bytes. Gaps are left out.
     pub fn rebuild(file: &SegmentFile) -> Result<Self> {
-        if let Some(index) = Self::walk_back(file)? {
-            return Ok(index);
-        }
         Self::collect(Scan::verifying(file)?)
     }
 
@@ -153,25 +154,6 @@ impl TimeIndex {
             }
         }
         Ok(index)
-    }
-
-    fn walk_back(file: &SegmentFile) -> Result<Option<Self>> {
-        let mut chunks: Vec<ChunkTrailer> = Vec::new();
-        let mut end = file.length()?;
-        while end > 0 {
-            let Some(trailer) = file.trailer_before(end)? else {
-                return Ok(None);
-            };
-            let same = chunks.last().is_none_or(|last| last.segment_id == trailer.segment_id);
-            // The length is at least that of a trailer, so that this comes to an end.
-            if !same || trailer.offset >= end {
-                return Ok(None);
-            }
-            end = trailer.offset;
-            chunks.push(trailer);
-        }
-        chunks.reverse();
-        Ok(Some(Self { chunks }))
     }
 }
 
@@ -207,7 +189,13 @@ pub fn load_summary(path: &Path, file: &SegmentFile) -> Result<Option<TimeSummar
     let (Some((segment_length, time_min_ns, time_max_ns)), Some(last)) = (fields, last) else {
         return Ok(None);
     };
-    let fits = segment_length == length && head.get(16..32) == Some(&last.segment_id[..]);
+    let mut fields = [0; FIELDS_BYTES];
+    let at = HEAD_BYTES + chunk_count.saturating_sub(1) * FIELDS_BYTES;
+    index.read(&mut fields, at as u64)?;
+    // Two copies that agree are believed without the checksum of either.
+    let fits = segment_length == length
+        && head.get(16..32) == Some(&last.segment_id[..])
+        && ChunkTrailer::decode(&fields) == Some(last);
     Ok(fits.then_some(TimeSummary {
         segment_id: last.segment_id,
         segment_length,

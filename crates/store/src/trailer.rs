@@ -353,14 +353,14 @@ fn write_block(
 /// Codes and values of the standard options of a statistics block (pcapng draft, section 4.6).
 fn standard_counters(ledger: &Ledger) -> [(u16, u64); STANDARD_OPTIONS - 1] {
     use port::Reason::{Interface, KernelRing, NoBuffer};
-    let accounted =
-        ledger.filtered_packets.saturating_add(ledger.stored_packets) + ledger.lost_total();
+    let accounted = ledger.filtered_packets.saturating_add(ledger.stored_packets);
+    let accounted = accounted.saturating_add(ledger.lost_total());
     let wire = if ledger.wire_packets == 0 { accounted } else { ledger.wire_packets };
     [
         (4, wire),
         (5, ledger.lost(Interface)),
         (6, wire.saturating_sub(ledger.filtered_packets)),
-        (7, ledger.lost(KernelRing) + ledger.lost(NoBuffer)),
+        (7, ledger.lost(KernelRing).saturating_add(ledger.lost(NoBuffer))),
         (8, ledger.stored_packets),
     ]
 }

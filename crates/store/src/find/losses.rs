@@ -57,11 +57,16 @@ impl Completeness {
         self.spans.is_empty()
     }
 
+    /// Packets lost for any reason.
+    pub fn lost_total(&self) -> u64 {
+        self.lost_packets.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
+    }
+
     pub(super) fn add(&mut self, span: LossSpan) {
         for (sum, lost) in self.lost_packets.iter_mut().zip(span.lost_packets) {
-            *sum += lost;
+            *sum = sum.saturating_add(lost);
         }
-        self.unreadable_packets += span.unreadable_packets;
+        self.unreadable_packets = self.unreadable_packets.saturating_add(span.unreadable_packets);
         self.interruptions += u64::from(span.interrupted);
         if self.spans.len() < SPANS_MAX {
             self.spans.push(span);

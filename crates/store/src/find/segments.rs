@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::FindReport;
-use super::losses::Accounts;
+use super::sealed::{self, header_of};
+use super::survey::Survey;
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
 use crate::pcapng::block::{INTERFACE_DESCRIPTION, MINIMUM_LENGTH};
@@ -16,11 +17,14 @@ use crate::scan::{Scan, SegmentFile};
 use crate::segment::{self, SegmentEntry};
 use crate::selection::Selection;
 use crate::time_index::{self, TimeIndex};
-use crate::trailer::{self, ALIGNMENT_BYTES, ChunkTrailer};
+use crate::trailer::{self, ChunkTrailer};
 
 /// How far a segment that is being written is looked through behind the last chunk found: more
 /// than a recorder has in flight.
 const OPEN_REACH_BYTES: u64 = 64 << 20;
+
+/// Shortest block that holds a packet.
+const PACKET_BLOCK_MIN_BYTES: u32 = 32;
 
 /// A segment that has chunks to be read.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ pub(super) fn of_directory(
     selection: &Selection,
     report: &mut FindReport,
 ) -> Result<Vec<Segment>> {
-    let mut accounts = Accounts::new(selection);
+    let mut survey = Survey::new(selection);
     let mut segments = Vec::new();
     let (segments_now, others): (Vec<_>, Vec<_>) =
         entries(directory)?.into_iter().partition(|entry| entry.regular);
@@ -48,7 +52,7 @@ pub(super) fn of_directory(
     }
     report.warnings.extend(others.iter().map(|entry| not_a_segment(&entry.path)));
     for entry in segments_now {
-        match survey(&entry, selection, &mut accounts, report) {
+        match look_at(&entry, &mut survey, report) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => report.segments_skipped += 1,
             // Sealed or deleted since it was listed.
@@ -60,7 +64,7 @@ pub(super) fn of_directory(
                 });
                 match renamed {
                     Some(sealed) => {
-                        segments.extend(survey(&sealed, selection, &mut accounts, report)?);
+                        segments.extend(look_at(&sealed, &mut survey, report)?);
                     }
                     None => report.segments_vanished += 1,
                 }
@@ -68,7 +72,7 @@ pub(super) fn of_directory(
             Err(error) => return Err(error),
         }
     }
-    report.end(accounts);
+    survey.end(report);
     report.segments_read += segments.len() as u64;
     Ok(segments)
 }
@@ -98,19 +102,23 @@ pub(super) fn of_file(
     selection: &Selection,
     report: &mut FindReport,
 ) -> Result<Option<Vec<Segment>>> {
-    if header_of(&SegmentFile::open(path)?)?.is_none() {
+    let named = segment::parse_name(path);
+    // One that was overwritten is still known by its name and the time index beside it.
+    let is_known =
+        || named.as_ref().is_some_and(|entry| !entry.open) && TimeIndex::beside(path).is_some();
+    if header_of(&SegmentFile::open(path)?)?.is_none() && !is_known() {
         return Ok(None);
     }
-    let entry = segment::parse_name(path).unwrap_or_else(|| SegmentEntry {
+    let entry = named.unwrap_or_else(|| SegmentEntry {
         number: 0,
         stream: 0,
         open: path.to_string_lossy().ends_with(segment::OPEN_ENDING),
         regular: true,
         path: path.to_path_buf(),
     });
-    let mut accounts = Accounts::new(selection);
-    let found = survey(&entry, selection, &mut accounts, report)?;
-    report.end(accounts);
+    let mut survey = Survey::new(selection);
+    let found = look_at(&entry, &mut survey, report)?;
+    survey.end(report);
     match &found {
         Some(_) => report.segments_read += 1,
         None => report.segments_skipped += 1,
@@ -133,56 +141,108 @@ fn entries(directory: &Path) -> Result<Vec<SegmentEntry>> {
     Ok(entries)
 }
 
-/// Looks at the time index, or at the trailers; follows the accounts. `None` if nothing in the
+/// Looks at the time index, or at the chunks; follows the accounts. `None` if nothing in the
 /// segment touches the window.
-fn survey(
+fn look_at(
     entry: &SegmentEntry,
-    selection: &Selection,
-    accounts: &mut Accounts<'_>,
+    survey: &mut Survey<'_>,
     report: &mut FindReport,
 ) -> Result<Option<Segment>> {
     let file = SegmentFile::open(&entry.path)?;
     if !entry.open
         && let Some(summary) = time_index::load_summary(&entry.path, &file)?
+        && survey.passes_over(&summary, report)
     {
-        let latest = accounts.latest_ns(summary.last.session, summary.last.stream);
-        let from = latest.min(summary.time_min_ns);
-        let to = latest.max(summary.time_max_ns).max(summary.last.time_max_ns);
-        // Behind an interruption nobody knows how long packets were missing.
-        if !summary.last.is_filler() && !selection.overlaps(from, to) {
-            accounts.pass_over(&summary.last, to, &mut report.completeness);
-            report.chunks_skipped += u64::from(summary.chunk_count);
-            return Ok(None);
-        }
+        return Ok(None);
     }
-    let index = if entry.open {
-        TimeIndex::collect(Scan::quick(&file, OPEN_REACH_BYTES)?)?
+    let (first, chunks) = if entry.open {
+        look_at_open(entry, &file, survey, report)?
     } else {
-        TimeIndex::load(&entry.path, &file)?
+        look_at_sealed(entry, &file, survey, report)?
     };
-    let mut chunks = Vec::new();
-    for (at, chunk) in index.chunks.iter().enumerate().filter(|(_, chunk)| !chunk.is_header()) {
-        let before = at.checked_sub(1).and_then(|at| index.chunks.get(at));
-        let packets = packets_between(before, chunk, index.chunks.get(at + 1));
-        let chunk = ChunkTrailer { packets, ..*chunk };
-        accounts.follow(&chunk, &mut report.completeness);
-        if packets > 0 && selection.overlaps(chunk.time_min_ns, chunk.time_max_ns) {
-            chunks.push(chunk);
-        } else {
-            report.chunks_skipped += 1;
-        }
-    }
-    if entry.open
-        && let Some(last) = index.chunks.last()
-    {
-        accounts.leave_open(last, is_being_recorded(entry), &mut report.completeness);
-    }
     if chunks.is_empty() {
         return Ok(None);
     }
-    let interface = interface_of(&file, index.chunks.first(), chunks.first());
+    let interface = interface_of(&file, first.as_ref(), chunks.first());
     let file = entry.open.then_some(file);
     Ok(Some(Segment { path: entry.path.clone(), file, interface, chunks }))
+}
+
+/// First chunk of a segment, and those to be read.
+type Chunks = (Option<ChunkTrailer>, Vec<ChunkTrailer>);
+
+fn look_at_sealed(
+    entry: &SegmentEntry,
+    file: &SegmentFile,
+    survey: &mut Survey<'_>,
+    report: &mut FindReport,
+) -> Result<Chunks> {
+    let contents = sealed::contents(&entry.path, file)?;
+    let all = &contents.chunks;
+    let mut chunks = Vec::new();
+    for (at, chunk) in all.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| all.get(at));
+        survey.cross_hole(&entry.path, before, chunk, report);
+        if !chunk.is_header() {
+            survey.follow(chunk, report);
+            choose(*chunk, survey.selection, &mut chunks, report);
+        }
+    }
+    survey.leave_sealed(entry.stream, &contents, report);
+    Ok((all.first().copied(), chunks))
+}
+
+fn look_at_open(
+    entry: &SegmentEntry,
+    file: &SegmentFile,
+    survey: &mut Survey<'_>,
+    report: &mut FindReport,
+) -> Result<Chunks> {
+    let all = TimeIndex::collect(Scan::quick(file, OPEN_REACH_BYTES)?)?.chunks;
+    let mut chunks = Vec::new();
+    for (at, chunk) in all.iter().enumerate().filter(|(_, chunk)| !chunk.is_header()) {
+        let before = at.checked_sub(1).and_then(|at| all.get(at));
+        let by_neighbours = packets_between(before, chunk, all.get(at + 1));
+        // Reading all chunks twice would cost too much: only those that have something to tell.
+        let whole = survey.is_expected(chunk) || is_whole(file, chunk)?;
+        let packets = match by_neighbours {
+            Some(packets) => packets,
+            None if whole => chunk.packets,
+            None => chunk.packets.min(chunk.content_length / PACKET_BLOCK_MIN_BYTES),
+        };
+        let chunk = ChunkTrailer { packets, ..*chunk };
+        if whole {
+            survey.follow(&chunk, report);
+        } else {
+            survey.follow_damaged(&chunk, report);
+        }
+        choose(chunk, survey.selection, &mut chunks, report);
+    }
+    if let Some(last) = all.last() {
+        let being_recorded = is_being_recorded(entry);
+        survey.accounts.leave_open(last, being_recorded, &mut report.completeness);
+    }
+    Ok((all.first().copied(), chunks))
+}
+
+/// Takes a chunk that may hold packets of the window.
+fn choose(
+    chunk: ChunkTrailer,
+    selection: &Selection,
+    chunks: &mut Vec<ChunkTrailer>,
+    report: &mut FindReport,
+) {
+    if chunk.packets > 0 && selection.overlaps(chunk.time_min_ns, chunk.time_max_ns) {
+        chunks.push(chunk);
+    } else {
+        report.chunks_skipped += 1;
+    }
+}
+
+/// Whether the checksum of a chunk of an open segment is right, maybe after a little while.
+fn is_whole(file: &SegmentFile, chunk: &ChunkTrailer) -> Result<bool> {
+    let mut bytes = vec![0; (chunk.length as usize).min(CHUNK_BYTES)];
+    Ok(super::read_whole(file, &mut bytes, chunk.offset, super::ATTEMPTS)?.as_ref() == Some(chunk))
 }
 
 /// Whether the recorder of an open segment was at work when the segment was looked at. It seals its
@@ -193,33 +253,19 @@ fn is_being_recorded(entry: &SegmentEntry) -> bool {
 }
 
 /// Packets of a chunk by the accounts of its neighbours, which hold even if its own bytes are
-/// damaged; by its own where a neighbour is missing.
+/// damaged.
 fn packets_between(
     before: Option<&ChunkTrailer>,
     chunk: &ChunkTrailer,
     after: Option<&ChunkTrailer>,
-) -> u32 {
-    let by_neighbours = || {
-        let (before, after) = (before?, after?);
-        let adjacent = ![before, chunk, after].iter().any(|chunk| chunk.is_filler())
-            && before.sequence.checked_add(1) == Some(chunk.sequence)
-            && chunk.sequence.checked_add(1) == Some(after.sequence);
-        let begin = before.packets_before.checked_add(u64::from(before.packets))?;
-        let packets = after.packets_before.checked_sub(begin).filter(|_| adjacent)?;
-        u32::try_from(packets).ok()
-    };
-    by_neighbours().unwrap_or(chunk.packets)
-}
-
-/// The header chunk of a segment file: it has 4096 bytes or 1 MiB.
-fn header_of(file: &SegmentFile) -> Result<Option<ChunkTrailer>> {
-    for end in [ALIGNMENT_BYTES, CHUNK_BYTES] {
-        let trailer = file.trailer_before(end as u64)?;
-        if let Some(trailer) = trailer.filter(|trailer| trailer.offset == 0) {
-            return Ok(Some(trailer));
-        }
-    }
-    Ok(None)
+) -> Option<u32> {
+    let (before, after) = (before?, after?);
+    let adjacent = ![before, chunk, after].iter().any(|chunk| chunk.is_filler())
+        && before.sequence.checked_add(1) == Some(chunk.sequence)
+        && chunk.sequence.checked_add(1) == Some(after.sequence);
+    let begin = before.packets_before.checked_add(u64::from(before.packets))?;
+    let packets = after.packets_before.checked_sub(begin).filter(|_| adjacent)?;
+    u32::try_from(packets).ok().filter(|packets| *packets <= chunk.length / PACKET_BLOCK_MIN_BYTES)
 }
 
 /// From the header chunk if that is whole, else the little that every trailer says.

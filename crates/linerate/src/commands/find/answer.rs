@@ -29,7 +29,7 @@ pub(super) fn tell(output: &Output, report: &FindReport, run: &Ended<'_>) {
         output.note(&format!("linerate: {problem}"));
     }
     let missing = &report.completeness;
-    let lost: u64 = missing.lost_packets.iter().sum();
+    let lost = missing.lost_total();
     output.object(
         "result",
         json!({
@@ -118,8 +118,8 @@ fn missing(report: &FindReport, run: &Ended<'_>) -> Vec<String> {
         None => {}
     }
     let missing = &report.completeness;
-    let lost: u64 = missing.lost_packets.iter().sum();
-    if lost + missing.unreadable_packets > 0 {
+    let lost = missing.lost_total();
+    if lost > 0 || missing.unreadable_packets > 0 {
         parts.push(format!(
             "{} lost while recording, {} unreadable in this window",
             units::counted(lost, "packet"),
