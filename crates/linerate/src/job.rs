@@ -12,6 +12,7 @@ use serde_json::json;
 use store::find::FindReport;
 use sys::clock::Clock;
 
+use crate::carrier::Way;
 use crate::output::Output;
 use crate::units::{counted, grouped, scaled};
 
@@ -28,6 +29,8 @@ pub struct Watch {
     pub output: Output,
     /// Name of the verb, for the progress line.
     pub verb: &'static str,
+    /// Which way frames go: what a sender has made and no port has taken has not come far.
+    pub way: Way,
     /// When to end, counted from the start.
     pub duration: Option<Duration>,
     /// How many frames are meant, for the progress bar.
@@ -111,14 +114,13 @@ impl Drop for Progress<'_> {
 
 /// Shows progress until `is_over`, and raises the stop flag when the time has come.
 fn show(lives: &[Arc<Live>], watch: &Watch, is_over: impl Fn() -> bool) {
-    let sends = matches!(watch.verb, "generate" | "replay");
     let mut progress = Progress::new(watch);
     while !is_over() {
         let elapsed = progress.start.elapsed();
         if watch.duration.is_some_and(|duration| elapsed >= duration) {
             watch.stop.request();
         }
-        progress.look(|| Figures::of(lives, sends));
+        progress.look(|| Figures::of(lives, watch.way));
         let left = watch.duration.map_or(LOOK, |duration| duration.saturating_sub(elapsed));
         std::thread::sleep(LOOK.min(left).max(Duration::from_millis(1)));
     }
@@ -168,15 +170,14 @@ impl Figures {
         }
     }
 
-    /// What a sender made and no port took has not come far: its progress is what ports accepted.
-    fn of(lives: &[Arc<Live>], sends: bool) -> Self {
-        let packets = |live: &Live| match sends {
-            true => live.transmitted_packets.get(),
-            false => live.received_packets.get(),
+    fn of(lives: &[Arc<Live>], way: Way) -> Self {
+        let packets = |live: &Live| match way {
+            Way::Out => live.transmitted_packets.get(),
+            Way::In => live.received_packets.get(),
         };
-        let bytes = |live: &Live| match sends {
-            true => live.transmitted_bytes.get(),
-            false => live.received_bytes.get(),
+        let bytes = |live: &Live| match way {
+            Way::Out => live.transmitted_bytes.get(),
+            Way::In => live.received_bytes.get(),
         };
         lives.iter().fold(Self::default(), |sum, live| Self {
             packets: sum.packets + packets(live),

@@ -1,8 +1,9 @@
 //! What a run says: one JSON object a line for programs, sentences and tables for people.
 //!
 //! With `--json`, standard output carries JSON lines only: `start`, `progress`, `event`, and last
-//! `result`, or `error` where a run failed before it had one. Without it, standard output carries the result and standard error the progress. Each
-//! object has `"kind"` and `"schema"`; fields are added within a schema, never renamed.
+//! `result`, or `error` where a run failed before it had one. Without it, standard output carries the
+//! result and standard error the progress. Each object has `"kind"` and `"schema"`; fields are added
+//! within a schema, never renamed.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -152,8 +153,7 @@ impl Output {
         if self.json_to_stderr {
             return complain(text);
         }
-        let mut stdout = io::stdout().lock();
-        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        match writeln!(io::stdout().lock(), "{text}") {
             // A reader that went away has seen enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let _ = UNTOLD.set(error.to_string());

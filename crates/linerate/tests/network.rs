@@ -360,31 +360,6 @@ fn overload_is_accounted_for() -> Outcome {
     Ok(())
 }
 
-/// What the kernel throws away uncounted while an interface goes down is charged to the interface.
-fn a_link_that_flaps_is_accounted_for() -> Outcome {
-    let wire = Wire::new(&VethConfig::default());
-    let directory = tempfile::tempdir()?;
-    let recorder = wire.record_there(&directory.path().join("store").display().to_string());
-    let sender = Wire::start(
-        &wire.here,
-        &["generate", "packet:here", "--rate", "20kpps", "--duration", "3s", "--json"],
-    );
-    for _ in 0..20 {
-        Links::of(&wire.there)?.set_up("there", false)?;
-        Links::of(&wire.there)?.set_up("there", true)?;
-        std::thread::sleep(Duration::from_millis(90));
-    }
-    let sent = sender.finish().expect(0).result();
-    recorder.signal(Signal::INT);
-    let result = recorder.finish().expect(0).result();
-    assert_eq!(result["ledger"]["balanced"], true, "{result}");
-    let account = &result["ledger"]["accounts"][0];
-    let device = number(account, "facts.device_packets");
-    assert_eq!(device, number(&sent, "transmitted_packets"), "{result}");
-    assert_eq!(number(account, "entered.wire_packets"), device, "{result}");
-    Ok(())
-}
-
 /// The demo says whether the far end's NAPI runs in a thread, and why not.
 fn the_demo_says_who_receives() -> Outcome {
     let result = Run::of(&["demo", "--count", "1000", "--json"]).expect(0).result();
@@ -500,7 +475,6 @@ fn main() -> ExitCode {
         signals_end_a_run,
         what_is_owed_at_the_end_is_late,
         overload_is_accounted_for,
-        a_link_that_flaps_is_accounted_for,
         workers_lose_nothing_to_a_receiver,
         received_is_what_was_counted_off,
         recorded_is_what_was_counted_off,
@@ -509,6 +483,7 @@ fn main() -> ExitCode {
         demo::a_directory_holds_one_demo,
         demo::a_process_that_is_not_dumpable_makes_its_network,
         carrier::a_missing_carrier_is_said,
+        carrier::a_link_that_flaps_is_accounted_for,
         carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,

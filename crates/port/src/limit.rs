@@ -80,6 +80,10 @@ impl<Q: RxQueue> RxQueue for LimitedRx<Q> {
         self.inner.is_finished()
     }
 
+    fn is_expired(&mut self) -> bool {
+        self.inner.is_expired()
+    }
+
     fn counters(&mut self) -> Result<RxCounters> {
         let mut counters = self.inner.counters()?;
         counters.delivered_packets = self.delivered_packets;

@@ -204,19 +204,8 @@ fn nap_until(timeout: Duration, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;
         }
-        nap();
+        sys::sync::nap(NAP);
     }
-}
-
-#[cfg(not(loom))]
-fn nap() {
-    std::thread::sleep(NAP);
-}
-
-/// A model has no time: whoever naps goes on once another thread has.
-#[cfg(loom)]
-fn nap() {
-    loom::thread::yield_now();
 }
 
 fn describe(name: &str) -> PortDescription {

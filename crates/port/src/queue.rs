@@ -146,3 +146,54 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
         (**self).describe()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{Faults, FaultyRx};
+    use crate::limit::LimitedRx;
+    use crate::null::Null;
+    use crate::snap::SnapRx;
+    use crate::tap::Tap;
+
+    /// A queue whose time is over.
+    struct Expired(Null);
+
+    impl RxQueue for Expired {
+        fn start(&mut self) -> Result<()> {
+            Ok(())
+        }
+        fn receive(&mut self, _batch: &mut Batch) -> Result<usize> {
+            Ok(0)
+        }
+        fn wait(&mut self, _timeout: Duration) -> Result<()> {
+            Ok(())
+        }
+        fn stop(&mut self) -> Result<()> {
+            Ok(())
+        }
+        fn is_finished(&mut self) -> Result<bool> {
+            Ok(true)
+        }
+        fn is_expired(&mut self) -> bool {
+            true
+        }
+        fn counters(&mut self) -> Result<RxCounters> {
+            Ok(RxCounters::default())
+        }
+        fn describe(&self) -> PortDescription {
+            RxQueue::describe(&self.0)
+        }
+    }
+
+    #[test]
+    fn wrapping_queues_say_that_the_time_is_over() {
+        let expired = || Expired(Null::default());
+        assert!(Tap::new(expired(), |_: crate::FrameRef<'_>| ()).is_expired());
+        assert!(FaultyRx::new(expired(), Faults::default()).is_expired());
+        assert!(LimitedRx::new(expired(), Some(1)).is_expired());
+        assert!(SnapRx::new(expired(), 60).is_expired());
+        assert!((Box::new(expired()) as Box<dyn RxQueue>).is_expired());
+        assert!(!RxQueue::is_expired(&mut Null::default()));
+    }
+}

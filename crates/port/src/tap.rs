@@ -76,6 +76,10 @@ impl<Q: RxQueue, S: FrameSink> RxQueue for Tap<Q, S> {
         self.inner.is_finished()
     }
 
+    fn is_expired(&mut self) -> bool {
+        self.inner.is_expired()
+    }
+
     fn counters(&mut self) -> Result<RxCounters> {
         self.inner.counters()
     }

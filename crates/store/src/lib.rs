@@ -20,7 +20,6 @@ pub mod recover;
 pub mod scan;
 pub mod segment;
 pub mod selection;
-mod sync;
 pub mod time_index;
 pub mod trailer;
 mod warning;

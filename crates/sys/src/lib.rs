@@ -12,7 +12,7 @@ pub mod namespace;
 pub mod napi;
 pub mod netlink;
 pub mod packet;
-mod sync;
+pub mod sync;
 pub mod veth;
 
 pub use error::{Error, Kind, Result};

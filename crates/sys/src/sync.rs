@@ -2,6 +2,31 @@
 //! checked (`--cfg loom`), which tries all orders in which threads can see each other's accesses.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{Mutex, atomic::AtomicBool};
+pub use loom::sync::{Arc, Mutex, atomic::AtomicBool};
 #[cfg(not(loom))]
-pub(crate) use std::sync::{Mutex, atomic::AtomicBool};
+pub use std::sync::{Arc, Mutex, atomic::AtomicBool};
+
+use std::time::Duration;
+
+/// Sleeps until another thread wakes this one, or has since it last slept, or `limit` is over. In a
+/// model, which has no time, who is not woken sleeps for ever, and loom says so.
+pub fn park(limit: Duration) {
+    #[cfg(not(loom))]
+    std::thread::park_timeout(limit);
+    #[cfg(loom)]
+    {
+        let _ = limit;
+        loom::thread::park();
+    }
+}
+
+/// Sleeps for a while; in a model, until another thread has gone on.
+pub fn nap(length: Duration) {
+    #[cfg(not(loom))]
+    std::thread::sleep(length);
+    #[cfg(loom)]
+    {
+        let _ = length;
+        loom::thread::yield_now();
+    }
+}

@@ -33,6 +33,7 @@ use wire::template::{
     Field, Ipv4Spec, NetworkSpec, Template, TemplateSpec, TransportSpec, UdpSpec,
 };
 
+use crate::carrier::Way;
 use crate::commands::generate::Sent;
 use crate::commands::receive::measured;
 use crate::commands::replay::{source_account, transmitted};
@@ -350,8 +351,14 @@ impl Demo {
             stop: self.stop.clone(),
             live: Arc::clone(&transmitted),
         };
-        let watch =
-            Watch { output: self.output, verb, duration: None, packets, stop: self.stop.clone() };
+        let watch = Watch {
+            output: self.output,
+            verb,
+            way: Way::Out,
+            duration: None,
+            packets,
+            stop: self.stop.clone(),
+        };
         std::thread::scope(|scope| {
             let clock = self.clock.clone();
             let thread = scope.spawn(move || sink.run(clock));

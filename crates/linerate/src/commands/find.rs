@@ -21,6 +21,7 @@ use wire::ip_protocol;
 pub use answer::undecided;
 use answer::{Ended, tell};
 
+use crate::carrier::Way;
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
 use crate::job::{Figures, Progress, Watch};
@@ -167,15 +168,15 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
         Err(_) => None,
     };
-    let closed = outcome.as_ref().err().is_some_and(is_closed);
-    let written = written_packets.map(|packets| output_account(find.report(), packets, closed));
+    let error = outcome.as_ref().err();
+    let written = written_packets.map(|packets| output_account(find.report(), packets, error));
     let run = Ended {
         elapsed_ns: start.elapsed().as_nanos() as u64,
         ledger: Ledger { accounts: [account(&find)].into_iter().chain(written).collect() },
         interrupted: signals.seen(),
         reached_end: outcome.as_ref().is_ok_and(|searched| searched.reached_end),
         written_packets,
-        error: outcome.as_ref().err(),
+        error,
     };
     let report = find.report();
     tell(&output, report, &run);
@@ -212,7 +213,9 @@ fn search(
     output: Output,
     stop: &Stop,
 ) -> anyhow::Result<Result<Searched, StoreError>> {
-    let watch = Watch { output, verb: "find", duration: None, packets: None, stop: stop.clone() };
+    let way = Way::In;
+    let watch =
+        Watch { output, verb: "find", way, duration: None, packets: None, stop: stop.clone() };
     let mut progress = Progress::new(&watch);
     let go_on = |report: &FindReport| {
         progress.look(|| Figures::of_search(report));
@@ -247,18 +250,19 @@ pub fn account(find: &Find) -> Account {
     account
 }
 
-/// What became of the packets found that `--write` was to put out.
-fn output_account(report: &FindReport, written_packets: u64, closed: bool) -> Account {
+/// What became of the packets found that `--write` was to put out. Only a failed write explains that
+/// some are missing.
+fn output_account(report: &FindReport, written: u64, error: Option<&StoreError>) -> Account {
     let mut account = Account::new("write");
     account.entered.push(Entry::packets("found", report.packets_found));
-    account.left.push(Entry::packets("written", written_packets));
-    let rest_packets = report.packets_found.saturating_sub(written_packets);
-    if closed {
+    account.left.push(Entry::packets("written", written));
+    let rest_packets = report.packets_found.saturating_sub(written);
+    if error.is_some_and(is_closed) {
         account.left.push(Entry::packets("output_closed", rest_packets));
-    } else {
+    } else if error.is_some() {
         let mut lost = Losses::default();
         lost.add(Reason::Storage, rest_packets);
-        account.lose(&lost, &[Reason::Storage]);
+        account.lose(&lost, &[]);
     }
     account
 }

@@ -261,6 +261,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let watch = Watch {
         output,
         verb: "generate",
+        way: Way::Out,
         // The generators end by themselves and in time; this is for one that does not.
         duration: args.run.duration.map(|duration| duration + std::time::Duration::from_secs(1)),
         packets: args.count,

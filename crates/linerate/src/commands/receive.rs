@@ -117,6 +117,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let watch = Watch {
         output,
         verb: "receive",
+        way: Way::In,
         duration: args.run.duration,
         packets: args.count,
         stop: stop.clone(),

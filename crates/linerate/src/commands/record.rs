@@ -110,6 +110,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let watch = Watch {
         output,
         verb: "record",
+        way: Way::In,
         duration: args.run.duration,
         packets: args.count,
         stop: stop.clone(),

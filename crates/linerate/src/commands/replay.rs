@@ -117,6 +117,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let watch = Watch {
         output,
         verb: "replay",
+        way: Way::Out,
         duration: args.run.duration,
         packets: args.count,
         stop: stop.clone(),
@@ -144,7 +145,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         .iter()
         .chain(&found.warnings)
         .chain(&undecided(&found))
-        .chain(&foreign(&counters))
+        .chain(&of_other_link_type(&counters))
     {
         output.note(&format!("linerate: {problem}"));
     }
@@ -182,7 +183,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
 }
 
 /// What to say of packets that no Ethernet port carries, if there are any.
-fn foreign(counters: &port::RxCounters) -> Option<String> {
+fn of_other_link_type(counters: &port::RxCounters) -> Option<String> {
     (counters.filtered_packets > 0).then(|| {
         let packets = units::counted(counters.filtered_packets, "packet");
         format!("{packets} of another link type than Ethernet (other_link_type): not sent")

@@ -1,6 +1,9 @@
 //! Ports whose other end is down.
 
+use std::time::Duration;
+
 use program::{Run, number};
+use rustix::process::Signal;
 use sys::link::Links;
 use sys::veth::VethConfig;
 
@@ -68,5 +71,30 @@ pub fn a_missing_carrier_is_said() -> Outcome {
             assert!(number(account, "facts.device_refused_packets") > 0, "{result}");
         }
     }
+    Ok(())
+}
+
+/// What the kernel throws away uncounted while an interface goes down is charged to the interface.
+pub fn a_link_that_flaps_is_accounted_for() -> Outcome {
+    let wire = Wire::new(&VethConfig::default());
+    let directory = tempfile::tempdir()?;
+    let recorder = wire.record_there(&directory.path().join("store").display().to_string());
+    let sender = Wire::start(
+        &wire.here,
+        &["generate", "packet:here", "--rate", "20kpps", "--duration", "3s", "--json"],
+    );
+    for _ in 0..20 {
+        Links::of(&wire.there)?.set_up("there", false)?;
+        Links::of(&wire.there)?.set_up("there", true)?;
+        std::thread::sleep(Duration::from_millis(90));
+    }
+    let sent = sender.finish().expect(0).result();
+    recorder.signal(Signal::INT);
+    let result = recorder.finish().expect(0).result();
+    assert_eq!(result["ledger"]["balanced"], true, "{result}");
+    let account = &result["ledger"]["accounts"][0];
+    let device = number(account, "facts.device_packets");
+    assert_eq!(device, number(&sent, "transmitted_packets"), "{result}");
+    assert_eq!(number(account, "entered.wire_packets"), device, "{result}");
     Ok(())
 }

@@ -72,6 +72,10 @@ impl<Q: RxQueue> RxQueue for FaultyRx<Q> {
         Ok(self.injector.is_empty() && self.inner.is_finished()?)
     }
 
+    fn is_expired(&mut self) -> bool {
+        self.inner.is_expired()
+    }
+
     /// The inner account, with the frames that were added and, dropped for [`Reason::Injected`],
     /// those that were swallowed.
     fn counters(&mut self) -> Result<RxCounters> {

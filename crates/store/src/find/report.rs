@@ -67,19 +67,14 @@ impl FindReport {
         self.completeness.add(chunk.loss());
     }
 
-    /// Charges packets of chunks that are not there to be read.
-    pub(super) fn charge_unreadable(&mut self, packets: u64) {
-        self.packets_read = self.packets_read.saturating_add(packets);
-        self.packets_unreadable = self.packets_unreadable.saturating_add(packets);
-    }
-
     /// The accounts have come to their end: what is missing between chunks is charged as unreadable,
     /// like what is in damaged ones.
     pub(super) fn end(&mut self, accounts: Accounts<'_>) {
         accounts.end(&mut self.completeness);
         // Both grow together but for what this adds.
         let missing = self.completeness.unreadable_packets.saturating_sub(self.packets_unreadable);
-        self.charge_unreadable(missing);
+        self.packets_read = self.packets_read.saturating_add(missing);
+        self.packets_unreadable = self.packets_unreadable.saturating_add(missing);
     }
 
     pub(super) fn problem(&mut self, text: String) {

@@ -48,7 +48,7 @@ impl<'s> Survey<'s> {
             return false;
         }
         self.accounts.pass_over(last, to, &mut report.completeness);
-        self.settle(last, to, 0, report);
+        self.settle(last, to, report);
         self.last = Some(*last);
         report.chunks_skipped += u64::from(summary.chunk_count);
         true
@@ -56,11 +56,9 @@ impl<'s> Survey<'s> {
 
     /// Takes the account of the next chunk that is no header.
     pub(super) fn follow(&mut self, chunk: &ChunkTrailer, report: &mut FindReport) {
-        let told = report.completeness.unreadable_packets;
         self.accounts.follow(chunk, &mut report.completeness);
         if !chunk.is_filler() {
-            let missing = report.completeness.unreadable_packets.saturating_sub(told);
-            self.settle(chunk, chunk.time_max_ns, missing, report);
+            self.settle(chunk, chunk.time_max_ns, report);
         }
         self.last = Some(*chunk);
     }
@@ -115,7 +113,6 @@ impl<'s> Survey<'s> {
         }
         let first = before.map_or(0, |chunk| chunk.sequence.saturating_add(1));
         report.chunks_damaged += next.sequence.saturating_sub(first).max(1);
-        report.charge_unreadable(missing);
         report.completeness.add(LossSpan {
             from_ns,
             to_ns,
@@ -164,35 +161,27 @@ impl<'s> Survey<'s> {
         report.end(self.accounts);
     }
 
-    /// Tells of the damaged end before `next`, whose account says that `missing` packets were
-    /// stored in between.
-    fn settle(
-        &mut self,
-        next: &ChunkTrailer,
-        time_max_ns: u64,
-        missing: u64,
-        report: &mut FindReport,
-    ) {
+    /// Tells of the damaged end before `next`, whose account has said what was stored in between.
+    fn settle(&mut self, next: &ChunkTrailer, time_max_ns: u64, report: &mut FindReport) {
         let Some(torn) = self.torn.take() else { return };
         let same_session = torn.session.is_none_or(|session| session == next.session);
-        let (until, missing) = match (torn.stream == next.stream, same_session) {
-            (true, true) => (time_max_ns, missing),
-            (true, false) => (next.session, 0),
-            (false, _) => (u64::MAX, 0),
+        let until_ns = match (torn.stream == next.stream, same_session) {
+            (true, true) => time_max_ns,
+            (true, false) => next.session,
+            (false, _) => u64::MAX,
         };
-        self.tell_torn(torn, until, missing, report);
+        self.tell_torn(torn, until_ns, report);
     }
 
     fn settle_at_end(&mut self, report: &mut FindReport) {
         if let Some(torn) = self.torn.take() {
-            self.tell_torn(torn, u64::MAX, 0, report);
+            self.tell_torn(torn, u64::MAX, report);
         }
     }
 
-    fn tell_torn(&self, torn: TornEnd, until_ns: u64, missing: u64, report: &mut FindReport) {
+    fn tell_torn(&self, torn: TornEnd, until_ns: u64, report: &mut FindReport) {
         if self.selection.overlaps(torn.from_ns, until_ns.max(torn.from_ns)) {
             report.chunks_damaged += 1;
-            report.charge_unreadable(missing);
             report.problem(torn.text);
         }
     }

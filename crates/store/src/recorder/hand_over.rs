@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use port::ring::{Consumer, Producer, RingBuffer};
 
-use crate::sync::{Arc, AtomicBool, Mutex, park};
+use sys::sync::{Arc, AtomicBool, Mutex, park};
 
 /// The appending side: gives `C`hunks, gets `B`uffers, and at last gives an `A`ccount.
 #[derive(Debug)]
