@@ -1,5 +1,6 @@
 //! What several verbs take from the command line.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -49,5 +50,20 @@ pub fn port(text: &str) -> Result<PortSpec, String> {
              one; use null:, pcap:FILE or an interface"
         ));
     }
+    if spec.kind == PortKind::Interface
+        && Path::new(&spec.target).is_file()
+        && sys::link::Link::by_name(&spec.target).is_err()
+    {
+        return Err(format!("{spec} is a file and no interface; a file's port is pcap:{spec}"));
+    }
     Ok(spec)
+}
+
+/// Parses a store or capture file for clap; a file may be written as the port that it can be.
+pub fn store(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text);
+    match text.strip_prefix("pcap:") {
+        Some(file) if !path.exists() => Ok(file.into()),
+        _ => Ok(path.into()),
+    }
 }

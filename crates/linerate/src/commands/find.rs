@@ -26,6 +26,7 @@ use crate::commands::overwrite::refuse_to_overwrite;
 use crate::exit::{Exit, Usage};
 use crate::job::{Figures, Progress, Watch};
 use crate::output::Output;
+use crate::run_args;
 use crate::signals::Signals;
 use crate::units;
 
@@ -43,7 +44,7 @@ Examples:
   linerate find trace.pcap --net 2001:db8::/32 --count")]
 pub struct FindArgs {
     /// Stores (directories) and capture files
-    #[arg(required = true, value_name = "STORE")]
+    #[arg(required = true, value_name = "STORE", value_parser = run_args::store)]
     pub stores: Vec<PathBuf>,
     /// Write the packets to this pcapng file, - for standard output
     #[arg(long, value_name = "FILE|-")]

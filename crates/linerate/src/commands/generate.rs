@@ -31,6 +31,9 @@ use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
 use crate::units;
 
+/// Bytes without FCS of the smallest Ethernet frame (IEEE 802.3, clause 3.2.8: 64 with FCS).
+const SMALLEST_FRAME_BYTES: u16 = 60;
+
 /// Options of `generate`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -47,8 +50,9 @@ pub struct GenerateArgs {
     #[arg(value_parser = run_args::port)]
     pub port: PortSpec,
     /// Frame size in bytes without FCS: 60, 60-1514 or random:60-1514
-    #[arg(long, default_value = "60")]
-    pub size: Field<u16>,
+    /// [default: 60, or what headers and stamp need]
+    #[arg(long)]
+    pub size: Option<Field<u16>>,
     /// How fast: 200kpps, 1Gbps (layer 2 with FCS), 10Gbps/l1 (on the wire) or max
     #[arg(long, default_value = "max", value_parser = units::rate)]
     pub rate: Rate,
@@ -151,10 +155,10 @@ impl FrameArgs {
     /// The template that these options describe.
     pub fn template(
         &self,
-        size: Field<u16>,
+        size: Option<Field<u16>>,
         interface_mac: Option<MacAddress>,
     ) -> Result<TemplateSpec, Usage> {
-        let mut spec = TemplateSpec { size, stream: self.stream, ..TemplateSpec::default() };
+        let mut spec = TemplateSpec { stream: self.stream, ..TemplateSpec::default() };
         if let Some(mac) = interface_mac {
             spec.source_mac = Field::Fixed(mac);
         }
@@ -176,6 +180,10 @@ impl FrameArgs {
             StampArg::Pktgen => Some(StampKind::Pktgen),
             StampArg::None => None,
         };
+        spec.size = size.unwrap_or_else(|| {
+            let least = u16::try_from(spec.frame_bytes_least()).unwrap_or(u16::MAX);
+            Field::Fixed(least.max(SMALLEST_FRAME_BYTES))
+        });
         Ok(spec)
     }
 

@@ -40,7 +40,7 @@ Examples:
   linerate replay store --from -1h --host 10.0.0.1 --onto eth0 --rate 10kpps")]
 pub struct ReplayArgs {
     /// Stores (directories) and capture files
-    #[arg(required = true, value_name = "STORE")]
+    #[arg(required = true, value_name = "STORE", value_parser = run_args::store)]
     pub stores: Vec<PathBuf>,
     /// Where the packets go
     #[arg(long, value_name = "PORT", value_parser = run_args::port)]
