@@ -1,4 +1,4 @@
-//! Kernel and CPU interfaces: the only crate of the workspace with `unsafe`.
+//! Kernel and CPU interfaces: the only crate of the program with `unsafe`.
 
 pub mod clock;
 pub mod cpu;
