@@ -1,4 +1,3 @@
-//! What capture filters are judged by: libpcap itself, and frames and expressions to ask it about.
 //!
 //! For tests alone: no part of the program depends on this crate, and nothing links libpcap.
 //! [`Libpcap::load`] finds it at run time, and a test says that it is skipped where it is missing
@@ -9,6 +8,7 @@
 //! | what libpcap makes of an expression, or why it refuses it | [`Libpcap::compile`] |
 //! | whether libpcap's filter takes a frame | [`Compiled::matches`] |
 //! | whether instructions take a frame, by libpcap's interpreter | [`Libpcap::run`] |
+//! | frames of all kinds and link types | [`frames::corpus`] |
 //! | whether the answer of instructions is left to chance | [`instruction::reads_unset_scratch`] |
 //!
 //! A judgement goes like this:
@@ -27,9 +27,11 @@
 
 #![deny(unsafe_code)]
 
+pub mod frames;
 pub mod instruction;
 #[allow(unsafe_code)]
 mod libpcap;
+mod pools;
 
 pub use instruction::Instruction;
 pub use libpcap::{Compiled, Libpcap};

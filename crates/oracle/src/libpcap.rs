@@ -165,7 +165,7 @@ impl Compiled {
     /// Whether it takes a frame of `wire_bytes` bytes of which `data` was captured.
     ///
     /// A program of `protochain` never ends on a frame whose authentication headers lead back
-    /// into each other.
+    /// into each other; no frame of [`frames`](crate::frames) does that.
     pub fn matches(&self, data: &[u8], wire_bytes: u32) -> bool {
         interpret(self.filter, &self.instructions, data, wire_bytes)
     }
