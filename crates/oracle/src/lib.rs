@@ -1,3 +1,4 @@
+//! What capture filters are judged by: libpcap itself, and frames and expressions to ask it about.
 //!
 //! For tests alone: no part of the program depends on this crate, and nothing links libpcap.
 //! [`Libpcap::load`] finds it at run time, and a test says that it is skipped where it is missing
@@ -9,6 +10,7 @@
 //! | whether libpcap's filter takes a frame | [`Compiled::matches`] |
 //! | whether instructions take a frame, by libpcap's interpreter | [`Libpcap::run`] |
 //! | frames of all kinds and link types | [`frames::corpus`] |
+//! | expressions by chance and by hand | [`expressions::generated`], [`expressions::hand_picked`] |
 //! | whether the answer of instructions is left to chance | [`instruction::reads_unset_scratch`] |
 //!
 //! A judgement goes like this:
@@ -27,6 +29,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod expressions;
 pub mod frames;
 pub mod instruction;
 #[allow(unsafe_code)]
