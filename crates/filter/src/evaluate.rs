@@ -369,3 +369,66 @@ fn load_or_fact(packet: &Packet<'_>, offset: u32, size: Size) -> Option<u32> {
         _ => load(packet.data, offset, size),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Packet;
+    use crate::{Filter, Link};
+
+    fn matches(text: &str, packet: &Packet<'_>) -> bool {
+        Filter::new(text, Link::Ethernet).unwrap().matches(packet)
+    }
+
+    /// UDP from port 7 to 53, 42 bytes.
+    fn udp() -> [u8; 42] {
+        let mut frame = [0; 42];
+        (frame[12], frame[14], frame[23]) = (8, 0x45, 17);
+        (frame[35], frame[37]) = (7, 53);
+        frame
+    }
+
+    #[test]
+    fn what_lies_behind_the_captured_bytes_matches_nothing() {
+        let frame = udp();
+        assert!(matches("udp port 53", &Packet::whole(&frame)));
+        for text in ["udp port 53", "not udp port 54"] {
+            assert!(matches(text, &Packet::whole(&frame[..38])));
+            assert!(!matches(text, &Packet::whole(&frame[..37])), "{text}");
+        }
+        assert!(!matches("ether[42] != 1", &Packet::whole(&frame)));
+        assert!(!matches("1 / ip[4] = 1 or ip", &Packet::whole(&frame[..33])));
+        assert!(!matches("ip[-1] = 0", &Packet::whole(&frame)));
+        assert!(!matches("not ip[4294967295] = 0", &Packet::whole(&frame)));
+    }
+
+    #[test]
+    fn lengths_are_those_on_the_wire() {
+        let frame = udp();
+        let packet = Packet { wire_bytes: 1_000, ..Packet::whole(&frame) };
+        assert!(matches("len = 1000 and greater 1000 and not less 999", &packet));
+        assert!(matches("len = 42", &Packet::whole(&frame)));
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_packet_matches_nothing() {
+        let frame = udp();
+        let known = Packet { outbound: Some(true), interface: Some(3), ..Packet::whole(&frame) };
+        assert!(matches("outbound and ifindex 3 and not inbound", &known));
+        let inbound = Packet { outbound: Some(false), ..known };
+        assert!(matches("inbound and not outbound and not ifindex 4", &inbound));
+        for text in ["inbound", "outbound", "not inbound", "ifindex 0", "not ifindex 0"] {
+            assert!(!matches(text, &Packet::whole(&frame)), "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_move_with_the_length_of_ipv4() {
+        let mut frame = [0; 62];
+        frame[..34].copy_from_slice(&udp()[..34]);
+        frame[14] = 0x4a;
+        frame[57] = 53;
+        assert!(matches("udp dst port 53", &Packet::whole(&frame)));
+        frame[14] = 0x45;
+        assert!(!matches("udp dst port 53", &Packet::whole(&frame)));
+    }
+}

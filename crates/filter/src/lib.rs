@@ -9,6 +9,7 @@
 //! | tests, joined | [`condition`] |
 //! | a graph of tests, and what is superfluous in it | [`graph`], [`optimise`] |
 //! | asking it about packets | `evaluate` |
+//! | a graph in words | `words` |
 //! | instructions for libpcap and the kernel | [`program`] |
 //!
 //! # Example
@@ -52,6 +53,7 @@ pub mod parse;
 pub mod program;
 pub mod syntax;
 pub mod token;
+mod words;
 
 pub use error::{FilterError, Result};
 pub use evaluate::Packet;
@@ -90,7 +92,9 @@ impl Filter {
     /// # Errors
     ///
     /// What libpcap refuses is refused: bad syntax, unknown names, numbers out of range, tests
-    /// that the link does not have, and expressions that no packet can match.
+    /// that the link does not have, and expressions that no packet can match, as far as libpcap's
+    /// optimiser finds that out (`ip and arp`). Where it takes more than equal tests and different
+    /// constants to see it (`ip[0] > 5 and ip[0] < 3`), the filter is accepted and matches nothing.
     pub fn new(text: &str, link: Link) -> Result<Self> {
         Self::with(text, link, &Options::default())
     }
@@ -109,8 +113,9 @@ impl Filter {
             let message = "this expression's arithmetic is nested too deeply";
             return Err(FilterError::new(whole(), message));
         }
+        let written = graph.clone();
         optimise::optimise(&mut graph);
-        if graph.root == Target::Reject {
+        if graph.root == Target::Reject && optimise::is_plainly_empty(written) {
             return Err(FilterError::new(whole(), "no packet can match this expression"));
         }
         Ok(Self { evaluator: Evaluator::of(&graph), graph })

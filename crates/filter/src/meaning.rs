@@ -128,7 +128,11 @@ impl Compiler<'_> {
     }
 
     fn byte(&mut self, at: u32, test: ByteTest, with: u32) -> Condition {
-        let place = self.headers.link.plus(at);
+        let link = self.headers.link;
+        let place = match link.base {
+            None => Place::fixed(arithmetic::place_of(link.offset, at)),
+            Some(_) => link.plus(at),
+        };
         match test {
             ByteTest::Equal => self.equal(place, Size::Byte, with),
             ByteTest::Greater => self.compare(place, Size::Byte, Relation::Greater, with),
@@ -145,7 +149,8 @@ impl Compiler<'_> {
         match self.headers.layer {
             Layer::LinuxCooked => self.equal(link, Size::Half, OUTGOING),
             Layer::LinuxCooked2 => self.equal(link.plus(10), Size::Byte, OUTGOING),
-            _ => self.equal(link.plus(PACKET_TYPE), Size::Half, OUTGOING),
+            // A fact about the packet, wherever its headers were moved to.
+            _ => self.equal(Place::fixed(PACKET_TYPE), Size::Half, OUTGOING),
         }
     }
 
@@ -153,7 +158,7 @@ impl Compiler<'_> {
         let link = self.headers.link;
         match self.headers.layer {
             Layer::LinuxCooked2 => self.equal(link.plus(4), Size::Word, number),
-            _ => self.equal(link.plus(INTERFACE), Size::Word, number),
+            _ => self.equal(Place::fixed(INTERFACE), Size::Word, number),
         }
     }
 

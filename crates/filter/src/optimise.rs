@@ -5,20 +5,56 @@
 //! repeated until nothing changes. A test whose value may lie beyond the captured bytes is
 //! passed only where the same bytes were read before: otherwise it could have ended the filter.
 
-use std::collections::HashMap;
+mod answers;
+mod facts;
+#[cfg(test)]
+mod tests;
+
 use std::rc::Rc;
 
-use crate::condition::{Operand, Relation, Test, Value, ValueId, Values};
+use crate::condition::{Test, Values};
 use crate::graph::{Graph, Node, Target};
+
+use answers::Answers;
+use facts::Facts;
 
 /// Rounds at most; each shortens some way.
 const ROUNDS_MAX: usize = 64;
 
 /// Improves `graph`; every frame is answered as before.
 pub fn optimise(graph: &mut Graph) {
+    by::<Facts>(graph);
+}
+
+/// Whether no frame can match by what libpcap's optimiser knows, which is less than ours does: it then
+/// refuses the expression. It sees less still of expressions that set variables: never, then.
+pub(crate) fn is_plainly_empty(mut graph: Graph) -> bool {
+    if graph.nodes.iter().any(|node| matches!(node, Node::Set { .. })) {
+        return false;
+    }
+    by::<Answers>(&mut graph);
+    graph.root == Target::Reject
+}
+
+/// What is known on all ways to a node.
+trait Knowledge: Clone + Default {
+    /// Whether asking `test` cannot end the filter here.
+    fn may_pass(&self, values: &Values, test: &Test) -> bool;
+
+    /// What is known behind `node`, whose number is given, if its answer is `answer`.
+    fn after(&self, values: &Values, number: u32, node: &Node, answer: bool) -> Self;
+
+    /// What both know.
+    fn common(&self, other: &Self) -> Self;
+
+    /// The answer of `test`, if it is known.
+    fn answer(&self, test: &Test) -> Option<bool>;
+}
+
+fn by<K: Knowledge>(graph: &mut Graph) {
     graph.compact();
     for _ in 0..ROUNDS_MAX {
-        if !thread(graph) {
+        if !thread::<K>(graph) {
             break;
         }
         graph.compact();
@@ -26,24 +62,24 @@ pub fn optimise(graph: &mut Graph) {
 }
 
 /// Lets each edge lead as far as its facts allow. Whether any changed.
-fn thread(graph: &mut Graph) -> bool {
+fn thread<K: Knowledge>(graph: &mut Graph) -> bool {
     let order = graph.order();
-    let mut facts: Vec<Option<Rc<Facts>>> = vec![None; graph.nodes.len()];
+    let mut facts: Vec<Option<Rc<K>>> = vec![None; graph.nodes.len()];
     let mut is_changed = false;
-    let start = Rc::new(Facts::default());
-    let root = lead(graph, graph.root, &start);
+    let start = Rc::new(K::default());
+    let root = lead(graph, graph.root, &*start);
     is_changed |= root != graph.root;
     graph.root = root;
     arrive(&mut facts, root, &start);
     for number in order {
         let Some(known) = facts[number as usize].clone() else { continue };
         let node = graph.nodes[number as usize];
-        let outgoing = |answer| Rc::new(known.after(&graph.values, &node, answer));
+        let outgoing = |answer| Rc::new(known.after(&graph.values, number, &node, answer));
         let after = [outgoing(true), outgoing(false)];
         let mut which = 0;
         let mut edges = Vec::with_capacity(2);
         let threaded = node.map(|target| {
-            let target = lead(graph, target, &after[which]);
+            let target = lead(graph, target, &*after[which]);
             edges.push((target, which));
             which += 1;
             target
@@ -57,7 +93,7 @@ fn thread(graph: &mut Graph) -> bool {
     is_changed
 }
 
-fn arrive(facts: &mut [Option<Rc<Facts>>], target: Target, known: &Rc<Facts>) {
+fn arrive<K: Knowledge>(facts: &mut [Option<Rc<K>>], target: Target, known: &Rc<K>) {
     let Target::Node(number) = target else { return };
     let place = &mut facts[number as usize];
     *place = Some(match place.take() {
@@ -67,15 +103,10 @@ fn arrive(facts: &mut [Option<Rc<Facts>>], target: Target, known: &Rc<Facts>) {
 }
 
 /// Where `target` leads if `known` holds.
-fn lead(graph: &Graph, mut target: Target, known: &Facts) -> Target {
+fn lead(graph: &Graph, mut target: Target, known: &impl Knowledge) -> Target {
     while let Target::Node(number) = target {
         let Node::Test { test, yes, no } = graph.nodes[number as usize] else { break };
-        let is_there = known.is_read(&graph.values, test.value)
-            && match test.operand {
-                Operand::Constant(_) => true,
-                Operand::Value(value) => known.is_read(&graph.values, value),
-            };
-        if !is_there {
+        if !known.may_pass(&graph.values, &test) {
             break;
         }
         target = match known.answer(&test) {
@@ -86,169 +117,4 @@ fn lead(graph: &Graph, mut target: Target, known: &Facts) -> Target {
         };
     }
     target
-}
-
-/// What is known of one value.
-#[derive(Debug, Clone, PartialEq)]
-struct Fact {
-    /// Bits that are known, and which they are.
-    known: u32,
-    bits: u32,
-    /// Bounds, both included.
-    least: u32,
-    most: u32,
-    /// What the value is not, under masks.
-    not: Vec<(u32, u32)>,
-    /// Answers of tests against other values.
-    answers: Vec<(Test, bool)>,
-}
-
-impl Default for Fact {
-    fn default() -> Self {
-        Self { known: 0, bits: 0, least: 0, most: u32::MAX, not: Vec::new(), answers: Vec::new() }
-    }
-}
-
-/// What holds on a way through the graph, by value. A value with an entry has been read.
-#[derive(Debug, Clone, Default)]
-struct Facts {
-    of: HashMap<ValueId, Fact>,
-}
-
-impl Facts {
-    /// Whether computing `value` cannot end the filter here.
-    fn is_read(&self, values: &Values, value: ValueId) -> bool {
-        self.of.contains_key(&value) || !values.can_fail(value)
-    }
-
-    /// The facts behind `node`, if its answer is `answer`.
-    fn after(&self, values: &Values, node: &Node, answer: bool) -> Self {
-        let mut facts = self.clone();
-        match node {
-            Node::Test { test, .. } => {
-                facts.read(values, test.value);
-                if let Operand::Value(value) = test.operand {
-                    facts.read(values, value);
-                }
-                facts.of.entry(test.value).or_default().learn(test, answer);
-            }
-            Node::Set { variable, value, .. } => {
-                facts.read(values, *value);
-                facts.of.retain(|value, _| !values.depends_on(*value, *variable));
-                for fact in facts.of.values_mut() {
-                    fact.answers.retain(|(test, _)| match test.operand {
-                        Operand::Value(value) => !values.depends_on(value, *variable),
-                        Operand::Constant(_) => true,
-                    });
-                }
-            }
-        }
-        facts
-    }
-
-    /// Notes that a value, and all that it is made of, is there.
-    fn read(&mut self, values: &Values, value: ValueId) {
-        self.of.entry(value).or_default();
-        match values.get(value) {
-            Value::Load { at: Some(at), .. } => self.read(values, at),
-            Value::Operation(_, left, right) => {
-                self.read(values, left);
-                self.read(values, right);
-            }
-            _ => {}
-        }
-    }
-
-    /// What both know.
-    fn common(&self, other: &Self) -> Self {
-        let (small, large) =
-            if self.of.len() <= other.of.len() { (self, other) } else { (other, self) };
-        let both = small.of.iter().filter_map(|(value, fact)| {
-            large.of.get(value).map(|other| (*value, fact.common(other)))
-        });
-        Self { of: both.collect() }
-    }
-
-    fn answer(&self, test: &Test) -> Option<bool> {
-        match self.of.get(&test.value) {
-            Some(fact) => fact.answer(test),
-            None => Fact::default().answer(test),
-        }
-    }
-}
-
-impl Fact {
-    fn learn(&mut self, test: &Test, answer: bool) {
-        let Operand::Constant(constant) = test.operand else {
-            self.answers.push((*test, answer));
-            return;
-        };
-        match (test.relation, answer) {
-            (Relation::Equal, true) => {
-                self.known |= test.mask;
-                self.bits = self.bits & !test.mask | constant & test.mask;
-            }
-            (Relation::Equal, false) => self.not.push((test.mask, constant)),
-            _ if test.mask != u32::MAX => self.answers.push((*test, answer)),
-            (Relation::Greater, true) => self.least = self.least.max(constant.saturating_add(1)),
-            (Relation::Greater, false) => self.most = self.most.min(constant),
-            (Relation::GreaterEqual, true) => self.least = self.least.max(constant),
-            (Relation::GreaterEqual, false) => {
-                self.most = self.most.min(constant.saturating_sub(1));
-            }
-        }
-    }
-
-    fn answer(&self, test: &Test) -> Option<bool> {
-        if let Some((_, answer)) = self.answers.iter().find(|(known, _)| known == test) {
-            return Some(*answer);
-        }
-        let Operand::Constant(constant) = test.operand else { return None };
-        if test.mask & !self.known == 0 {
-            return test.answer(self.bits & test.mask);
-        }
-        match test.relation {
-            Relation::Equal => self.is_excluded(test.mask, constant).then_some(false),
-            _ if test.mask != u32::MAX => None,
-            Relation::Greater if self.least > constant => Some(true),
-            Relation::Greater if self.most <= constant => Some(false),
-            Relation::GreaterEqual if self.least >= constant => Some(true),
-            Relation::GreaterEqual if self.most < constant => Some(false),
-            _ => None,
-        }
-    }
-
-    /// Whether the value's bits under `mask` cannot be `constant`.
-    fn is_excluded(&self, mask: u32, constant: u32) -> bool {
-        let differs = (self.bits ^ constant) & self.known & mask != 0;
-        let is_known_not = self.not.iter().any(|(other_mask, other)| {
-            // Equal under `mask` would make it equal under a part of it.
-            other_mask & !mask == 0 && constant & other_mask == *other
-        });
-        let out_of_bounds = mask == u32::MAX && (constant < self.least || constant > self.most);
-        differs || is_known_not || out_of_bounds
-    }
-
-    fn common(&self, other: &Self) -> Self {
-        let known = self.known & other.known & !(self.bits ^ other.bits);
-        let not = self.not.iter().filter(|(mask, constant)| {
-            other.not.contains(&(*mask, *constant)) || other.is_excluded(*mask, *constant)
-        });
-        let others_not = other.not.iter().filter(|(mask, constant)| {
-            !self.not.contains(&(*mask, *constant)) && self.is_excluded(*mask, *constant)
-        });
-        Self {
-            known,
-            bits: self.bits & known,
-            least: self.least.min(other.least),
-            most: self.most.max(other.most),
-            not: not.chain(others_not).copied().collect(),
-            answers: self
-                .answers
-                .iter()
-                .filter(|answer| other.answers.contains(answer))
-                .copied()
-                .collect(),
-        }
-    }
 }

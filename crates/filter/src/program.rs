@@ -5,6 +5,8 @@
 //! 255 instructions if they ask something.
 
 mod emit;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::fmt;
@@ -64,6 +66,7 @@ impl fmt::Display for Program {
 pub(crate) const LD: u16 = 0x00;
 pub(crate) const LDX: u16 = 0x01;
 pub(crate) const ST: u16 = 0x02;
+pub(crate) const STX: u16 = 0x03;
 pub(crate) const ALU: u16 = 0x04;
 pub(crate) const JMP: u16 = 0x05;
 pub(crate) const RET: u16 = 0x06;

@@ -74,10 +74,10 @@ fn next(text: &str) -> Cut {
     if longest == 0 {
         return sign(text);
     }
-    if word_bytes == longest {
-        if let Some(keyword) = keyword(longest_text) {
-            return Ok((of_keyword(keyword), longest));
-        }
+    if word_bytes == longest
+        && let Some(keyword) = keyword(longest_text)
+    {
+        return Ok((of_keyword(keyword), longest));
     }
     if let (Some(mac), true) = (mac, mac_bytes == longest) {
         return Ok((Token::Mac(mac), longest));

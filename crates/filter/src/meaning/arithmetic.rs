@@ -1,8 +1,8 @@
 //! Arithmetic on a packet's bytes, and comparisons of it.
 
+use super::Compiler;
 use super::link_type::IPV6;
 use super::protocol::ICMPV6;
-use super::{ANCILLARY, Compiler};
 use crate::condition::{Condition, Operand, Relation, Size, Test, Value, ValueId};
 use crate::error::{FilterError, Result};
 use crate::syntax::{Arithmetic, Comparison, Operator, Protocol};
@@ -211,11 +211,13 @@ impl Compiler<'_> {
     }
 }
 
-/// A constant offset and index together; beyond all frames if their sum is beyond all numbers, or
-/// where the kernel's facts would be.
-fn place_of(offset: u32, index: u32) -> u32 {
-    let sum = offset.saturating_add(index);
-    if sum < ANCILLARY { sum } else { u32::MAX }
+/// Behind the end of every frame. The kernel takes offsets above for facts about a packet or for its
+/// own headers, and refuses those that it has no meaning for.
+const BEYOND: u32 = i32::MAX as u32;
+
+/// A constant offset and index together.
+pub(super) fn place_of(offset: u32, index: u32) -> u32 {
+    offset.saturating_add(index).min(BEYOND)
 }
 
 fn both(first: Option<Condition>, second: Option<Condition>) -> Option<Condition> {

@@ -164,11 +164,9 @@ impl Emitter<'_> {
         match node {
             Node::Test { test, .. } => self.test(test, registers).map(Some),
             Node::Set { variable, value, .. } => {
-                self.into_a(*value, 0, registers)?;
+                self.fill_a(*value, 0, registers)?;
                 self.push(ST, self.variables.word(*variable));
-                for held in [&mut registers.x] {
-                    *held = held.filter(|held| !self.values.depends_on(*held, *variable));
-                }
+                registers.x = registers.x.filter(|held| !self.values.depends_on(*held, *variable));
                 registers.a =
                     registers.a.filter(|(held, _)| !self.values.depends_on(*held, *variable));
                 Some(None)
@@ -198,14 +196,14 @@ impl Emitter<'_> {
             Operand::Value(value) => {
                 registers.a = None;
                 if self.is_index(value) {
-                    self.into_a(test.value, 0, registers)?;
+                    self.fill_a(test.value, 0, registers)?;
                     self.mask(test.mask);
-                    self.into_x(value, 0, registers)?;
+                    self.fill_x(value, 0, registers)?;
                 } else {
-                    self.into_a(value, 0, registers)?;
+                    self.fill_a(value, 0, registers)?;
                     let word = self.word(0)?;
                     self.push(ST, word);
-                    self.into_a(test.value, 1, registers)?;
+                    self.fill_a(test.value, 1, registers)?;
                     self.mask(test.mask);
                     self.push(LDX | MEM, word);
                     registers.x = None;
@@ -228,7 +226,7 @@ impl Emitter<'_> {
             return Some(());
         }
         if registers.a != Some((value, u32::MAX)) {
-            self.into_a(value, 0, registers)?;
+            self.fill_a(value, 0, registers)?;
         }
         self.mask(mask);
         registers.a = Some((value, mask));
@@ -244,18 +242,18 @@ impl Emitter<'_> {
     }
 
     /// Puts a value into A, with `used` words of memory behind the variables in use.
-    fn into_a(&mut self, value: ValueId, used: u32, registers: &mut Registers) -> Option<()> {
+    fn fill_a(&mut self, value: ValueId, used: u32, registers: &mut Registers) -> Option<()> {
         match self.values.get(value) {
             Value::Constant(constant) => self.push(LD | IMM, constant),
             Value::Length => self.push(LD | LEN, 0),
             Value::Variable(variable) => self.push(LD | MEM, self.variables.word(variable)),
             Value::Load { at: None, offset, size } => self.push(LD | ABS | code_of(size), offset),
             Value::Load { at: Some(at), offset, size } => {
-                self.into_x(at, used, registers)?;
+                self.fill_x(at, used, registers)?;
                 self.push(LD | IND | code_of(size), offset);
             }
             Value::HeaderBytes { .. } => {
-                self.into_x(value, used, registers)?;
+                self.fill_x(value, used, registers)?;
                 self.push(MISC | 0x80, 0);
             }
             Value::Operation(operator, left, right) => {
@@ -276,26 +274,26 @@ impl Emitter<'_> {
     ) -> Option<()> {
         let code = ALU | code_of_operator(operator);
         if let Some(constant) = self.values.constant(right).filter(|k| is_immediate(operator, *k)) {
-            self.into_a(left, used, registers)?;
+            self.fill_a(left, used, registers)?;
             self.push(code, constant);
         } else if self.is_index(right) {
-            self.into_a(left, used, registers)?;
-            self.into_x(right, used, registers)?;
+            self.fill_a(left, used, registers)?;
+            self.fill_x(right, used, registers)?;
             self.push(code | X, 0);
         } else if words(self.values, left) > words(self.values, right) {
-            self.into_a(left, used, registers)?;
+            self.fill_a(left, used, registers)?;
             let word = self.word(used)?;
             self.push(ST, word);
-            self.into_a(right, used + 1, registers)?;
+            self.fill_a(right, used + 1, registers)?;
             self.push(MISC | TAX, 0);
             registers.x = None;
             self.push(LD | MEM, word);
             self.push(code | X, 0);
         } else {
-            self.into_a(right, used, registers)?;
+            self.fill_a(right, used, registers)?;
             let word = self.word(used)?;
             self.push(ST, word);
-            self.into_a(left, used + 1, registers)?;
+            self.fill_a(left, used + 1, registers)?;
             self.push(LDX | MEM, word);
             registers.x = None;
             self.push(code | X, 0);
@@ -305,7 +303,7 @@ impl Emitter<'_> {
     }
 
     /// Puts a value into X; A may change.
-    fn into_x(&mut self, value: ValueId, used: u32, registers: &mut Registers) -> Option<()> {
+    fn fill_x(&mut self, value: ValueId, used: u32, registers: &mut Registers) -> Option<()> {
         if registers.x == Some(value) {
             return Some(());
         }
@@ -314,7 +312,7 @@ impl Emitter<'_> {
             Value::Variable(variable) => self.push(LDX | MEM, self.variables.word(variable)),
             Value::Constant(constant) => self.push(LDX | IMM, constant),
             _ => {
-                self.into_a(value, used, registers)?;
+                self.fill_a(value, used, registers)?;
                 self.push(MISC | TAX, 0);
             }
         }
@@ -413,7 +411,7 @@ struct Layout {
     /// Of the two ends.
     accept: usize,
     reject: usize,
-    /// Whether the root is an end that is not where the prologue ends.
+    /// Where to begin, which may be an end.
     root: Target,
 }
 
@@ -450,8 +448,10 @@ impl Layout {
         blocks: &[Block],
         is_long: &[[bool; 2]],
     ) -> Vec<Instruction> {
-        if self.root == Target::Reject {
-            return vec![Instruction::new(RET, 0)];
+        match self.root {
+            Target::Reject => return vec![Instruction::new(RET, 0)],
+            Target::Accept => return vec![Instruction::new(RET, KEEP_BYTES)],
+            Target::Node(_) => {}
         }
         for (place, block) in blocks.iter().enumerate() {
             code.extend(&block.code);

@@ -2,7 +2,7 @@
 
 use super::{
     ABS, ALU, IMM, IND, Instruction, JA, JEQ, JGE, JGT, JMP, JSET, LD, LDX, LEN, MEM, MISC, MSH,
-    RET, ST, TAX, X,
+    RET, ST, STX, TAX, X,
 };
 
 /// The instruction at `place`.
@@ -16,7 +16,7 @@ pub(super) fn text(place: usize, instruction: &Instruction) -> String {
     let (name, operand) = match code & 0x07 {
         LD => match code & 0xe0 {
             ABS => (format!("ld{size}"), format!("[{}]", address(k))),
-            IND => (format!("ld{size}"), format!("[x + {k}]")),
+            IND => (format!("ld{size}"), format!("[x + {}]", k.cast_signed())),
             MEM => ("ld".into(), format!("M[{k}]")),
             LEN => ("ld".into(), "#pktlen".into()),
             IMM => ("ld".into(), format!("#{k:#x}")),
@@ -29,6 +29,7 @@ pub(super) fn text(place: usize, instruction: &Instruction) -> String {
             _ => return unknown(code),
         },
         ST => ("st".into(), format!("M[{k}]")),
+        STX => ("stx".into(), format!("M[{k}]")),
         ALU => {
             let name = match code & 0xf0 {
                 0x00 => "add",
@@ -43,11 +44,16 @@ pub(super) fn text(place: usize, instruction: &Instruction) -> String {
                 0xa0 => "xor",
                 _ => return unknown(code),
             };
-            (name.into(), if code & X != 0 { "x".into() } else { format!("#{k:#x}") })
+            let operand = match name {
+                _ if code & X != 0 => "x".into(),
+                "and" | "or" | "xor" => format!("#{k:#x}"),
+                _ => format!("#{}", k.cast_signed()),
+            };
+            (name.into(), operand)
         }
         JMP => {
             let name = match code & 0xf0 {
-                JA => return format!("{:<8} {}", "ja", place + 1 + k as usize),
+                JA => return format!("{:<8} {}", "ja", (place as u32 + 1).wrapping_add(k)),
                 JEQ => "jeq",
                 JGT => "jgt",
                 JGE => "jge",
@@ -59,8 +65,8 @@ pub(super) fn text(place: usize, instruction: &Instruction) -> String {
             return format!("{name:<8} {operand:<16} jt {jt}\tjf {jf}");
         }
         RET => ("ret".into(), format!("#{k}")),
-        MISC if code & 0xf8 == TAX => return "tax".into(),
-        MISC => return "txa".into(),
+        MISC if code & 0xf8 == TAX => ("tax".into(), String::new()),
+        MISC => ("txa".into(), String::new()),
         _ => return unknown(code),
     };
     format!("{name:<8} {operand}")
@@ -75,6 +81,6 @@ fn address(k: u32) -> String {
     match k {
         crate::meaning::PACKET_TYPE => "type".into(),
         crate::meaning::INTERFACE => "ifidx".into(),
-        _ => k.to_string(),
+        _ => k.cast_signed().to_string(),
     }
 }
