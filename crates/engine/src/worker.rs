@@ -204,3 +204,6 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

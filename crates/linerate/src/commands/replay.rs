@@ -1,5 +1,7 @@
 //! `linerate replay STORE|FILE --onto PORT`: recorded packets, sent again.
 
+mod unfit;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use engine::live::Live;
 use engine::paced::{Pace, PaceReport, Paced};
 use engine::pacer::Rate;
 use engine::{Account, Entry, Ledger, Stop, Worker};
+use port::fit::FittingTx;
 use port::limit::LimitedRx;
 use port::{Losses, PortKind, PortSpec, Reason, RxQueue, TxQueue};
 use serde_json::{Value, json};
@@ -32,7 +35,8 @@ use crate::units;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Without --rate and --speed packets leave with the gaps of the recording. How far each left from
-its time is measured and reported.
+its time is measured and reported. Packets that the port cannot take (longer than its MTU allows)
+are left out and counted, the others are sent, and the exit code is 4.
 
 Examples:
   linerate replay store --onto eth0
@@ -109,7 +113,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let worker = Worker {
         rx: Paced::new(LimitedRx::new(source, args.count), pace, clock.clone()),
         stage: (),
-        tx,
+        tx: FittingTx::new(tx),
         cpu: plan.cpu(0),
         stop: stop.clone(),
         live: Arc::new(Live::default()),
@@ -129,6 +133,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let found = worker.rx.inner().inner().source().report().clone();
     let time = worker.rx.clock().report().or_worse(worker.clock);
     let counters = worker.rx.counters()?;
+    let unfit = worker.tx.unfit();
+    worker.unsent.add(Reason::Rejected, unfit.map_or(0, |unfit| unfit.packets));
     let ledger = Ledger {
         accounts: vec![
             source_account(&counters),
@@ -146,6 +152,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         .chain(&found.warnings)
         .chain(&undecided(&found))
         .chain(&of_other_link_type(&counters))
+        .chain(&unfit.map(|unfit| unfit::in_words(&args.onto, &worker.tx.describe(), &unfit)))
     {
         output.note(&format!("linerate: {problem}"));
     }
@@ -162,6 +169,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "elapsed_ns": worker.elapsed_ns,
             "cpu_ns": worker.cpu_ns,
             "pace": pace_report(&paced),
+            "unfit": unfit.as_ref().map(unfit::to_json),
             "interrupted": signals.seen(),
             "clock": output::clock(&time),
             "problems": found.problems,
@@ -177,6 +185,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         return Err(error.into());
     }
     Ok(match exit::of_ledger(&ledger) {
+        Exit::Success if unfit.is_some() => Exit::Port,
         Exit::Success if !found.problems.is_empty() => Exit::Capture,
         exit => exit,
     })

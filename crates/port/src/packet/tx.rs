@@ -91,11 +91,11 @@ impl TxQueue for PacketTx {
         if batch.is_empty() || self.blocked == Some(Blocked::Down) {
             return Ok(0);
         }
-        let description = &self.description;
-        let frame_bytes_max = description.frame_bytes_max;
-        batch.check_lengths_by(frame_bytes_max, Sender::bytes_beyond_mtu, || {
-            description.spec.clone()
-        })?;
+        batch.check_lengths(
+            self.description.frame_bytes_max,
+            |frame| *self.sender.lengths(frame).end(),
+            || self.describe(),
+        )?;
         let outcome = self.sender.send(batch.frames().map(|frame| frame.data))?;
         let bytes = batch.bytes();
         batch.drop_front(outcome.accepted);
@@ -107,6 +107,10 @@ impl TxQueue for PacketTx {
             self.events.push_back(Event::Down);
         }
         Ok(outcome.accepted)
+    }
+
+    fn takes(&self, frame: &[u8]) -> bool {
+        self.sender.lengths(frame).contains(&frame.len())
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<()> {
