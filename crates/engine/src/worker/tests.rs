@@ -3,19 +3,22 @@
 
 use super::*;
 use port::fit::FittingTx;
+use port::limit::LimitedRx;
 use port::null::Null;
 use port::{FrameMeta, PortDescription, TxCounters, memory};
 
-/// Takes frames of up to 100 bytes, `room` a call.
+/// Takes frames of up to 100 bytes, `room` a call. Waiting for it takes at least 1 ms.
 struct Port {
     room: usize,
     sent: Vec<usize>,
     waits: u32,
+    /// Raises the flag with the wait of that number.
+    stop: Option<(u32, Stop)>,
 }
 
 impl Port {
     fn new(room: usize) -> Self {
-        Self { room, sent: Vec::new(), waits: 0 }
+        Self { room, sent: Vec::new(), waits: 0, stop: None }
     }
 }
 
@@ -30,7 +33,11 @@ impl TxQueue for Port {
         frame.len() <= 100
     }
     fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
+        std::thread::sleep(Duration::from_millis(1));
         self.waits += 1;
+        if let Some((_, stop)) = self.stop.as_ref().filter(|(waits, _)| *waits == self.waits) {
+            stop.request();
+        }
         Ok(())
     }
     fn flush(&mut self, _timeout: Duration) -> port::Result<bool> {
@@ -77,4 +84,65 @@ fn frames_that_are_left_out_are_not_transmitted() {
     assert_eq!((unfit.packets, unfit.bytes), (50, 50 * 500));
     let port = finished.tx.into_inner();
     assert_eq!((port.sent, port.waits), (vec![60; 47], 0));
+}
+
+/// A source whose time is over when it has been asked that often.
+struct Expiring {
+    inner: LimitedRx<memory::MemoryRx>,
+    asked: u32,
+    lasts: u32,
+}
+
+impl RxQueue for Expiring {
+    fn start(&mut self) -> port::Result<()> {
+        self.inner.start()
+    }
+    fn receive(&mut self, batch: &mut Batch) -> port::Result<usize> {
+        self.inner.receive(batch)
+    }
+    fn wait(&mut self, timeout: Duration) -> port::Result<()> {
+        self.inner.wait(timeout)
+    }
+    fn stop(&mut self) -> port::Result<()> {
+        self.inner.stop()
+    }
+    fn is_finished(&mut self) -> port::Result<bool> {
+        self.inner.is_finished()
+    }
+    fn is_expired(&mut self) -> bool {
+        self.asked += 1;
+        self.asked >= self.lasts
+    }
+    fn counters(&mut self) -> port::Result<RxCounters> {
+        self.inner.counters()
+    }
+    fn describe(&self) -> PortDescription {
+        self.inner.describe()
+    }
+}
+
+/// A port that has taken nothing for longer than it would be waited for is not waited for at the end.
+#[test]
+fn a_port_that_takes_nothing_does_not_outlast_the_time() {
+    let lasts = 150;
+    assert!(u64::from(lasts) * 1_000_000 > EXPIRED_GRACE_NS);
+    let rx = Expiring { inner: LimitedRx::new(source(&[60; 10]), None), asked: 0, lasts };
+    let finished = worker(rx, Port::new(0)).run(Clock::new().unwrap());
+    assert!(finished.error.is_none());
+    // The worker asks the source after each wait.
+    assert_eq!((finished.tx.waits, finished.rx.asked), (lasts, lasts));
+    assert_eq!(finished.unsent.get(Reason::RingFull), 10);
+    assert_eq!(finished.unsent.total(), 10);
+}
+
+/// The same when a stop is asked for, which waits longer. One that is full just now is waited for.
+#[test]
+fn a_stop_waits_for_a_port_that_may_only_be_full() {
+    for (waits_before, is_waited_for) in [(1_100, false), (1, true)] {
+        let mut worker = worker(source(&[60; 10]), Port::new(0));
+        worker.tx.stop = Some((waits_before, worker.stop.clone()));
+        let finished = worker.run(Clock::new().unwrap());
+        assert_eq!(finished.tx.waits > waits_before, is_waited_for, "{}", finished.tx.waits);
+        assert_eq!(finished.unsent.get(Reason::RingFull), 10);
+    }
 }

@@ -262,8 +262,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         output,
         verb: "generate",
         way: Way::Out,
-        // The generators end by themselves and in time; this is for one that does not.
-        duration: args.run.duration.map(|duration| duration + std::time::Duration::from_secs(1)),
+        duration: args.run.duration.map(job::at_the_latest),
         packets: args.count,
         stop: stop.clone(),
     };

@@ -111,7 +111,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     output.say(&format!("pace: {}", pace_in_words(pace)));
     let source = RecordRx::new(find).of_link_type(LinkType(description.link_type));
     let worker = Worker {
-        rx: Paced::new(LimitedRx::new(source, args.count), pace, clock.clone()),
+        rx: Paced::new(LimitedRx::new(source, args.count), pace, clock.clone())
+            .lasting(args.run.duration),
         stage: (),
         tx: FittingTx::new(tx),
         cpu: plan.cpu(0),
@@ -122,7 +123,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         output,
         verb: "replay",
         way: Way::Out,
-        duration: args.run.duration,
+        duration: args.run.duration.map(job::at_the_latest),
         packets: args.count,
         stop: stop.clone(),
     };
