@@ -1,6 +1,7 @@
 //! `packet:IF`: a network interface through packet sockets, whatever its driver.
 
 mod device;
+mod far_end;
 mod rx;
 mod tx;
 

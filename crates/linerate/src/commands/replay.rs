@@ -25,6 +25,7 @@ use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
 use crate::exit::{self, Exit, Usage};
+use crate::far_end;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -147,6 +148,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             ),
         ],
     };
+    let advice = ledger.accounts.last().and_then(|it| far_end::advice(&args.onto, it));
     for problem in found
         .problems
         .iter()
@@ -173,6 +175,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "unfit": unfit.as_ref().map(unfit::to_json),
             "interrupted": signals.seen(),
             "clock": output::clock(&time),
+            "advice": advice,
             "problems": found.problems,
             "warnings": found.warnings,
             "error": worker.error.as_ref().map(ToString::to_string),
@@ -180,6 +183,9 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         }),
     );
     say(&output, transmitted(&ledger), worker.elapsed_ns, &paced);
+    if let Some(advice) = &advice {
+        output.say(advice);
+    }
     output.clock(&time);
     output.ledger(&ledger);
     if let Some(error) = worker.error {
