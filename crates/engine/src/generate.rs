@@ -240,6 +240,7 @@ impl RxQueue for Generator {
             spec: "generator".into(),
             mechanism: "frames made from a template".into(),
             frame_bytes_max: FRAME_BYTES_MAX,
+            longer_frames: None,
             link_type: 1,
             speed_bps: None,
         }

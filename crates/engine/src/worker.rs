@@ -17,7 +17,8 @@ const WAIT: Duration = Duration::from_millis(10);
 /// Time between two looks at counters that cost a system call.
 const TICK_NS: u64 = 100_000_000;
 
-/// Time that a port which takes nothing gets to take the last frames after a stop was asked for.
+/// Time that a port which takes nothing gets to take the last frames after a stop was asked for. A port
+/// that has taken nothing for as long when the run is to end had it already.
 const GRACE_NS: u64 = 1_000_000_000;
 
 /// The same when the source's own time is over.
@@ -81,6 +82,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Worker<R, S, T> {
             unsent: Losses::default(),
             events: Vec::new(),
             tick_ns: 0,
+            refused_ns: None,
             give_up_ns: None,
         };
         let start_ns = run.clock.now_ns();
@@ -108,6 +110,8 @@ struct Run<R, S, T> {
     unsent: Losses,
     events: Vec<(u64, &'static str, Event)>,
     tick_ns: u64,
+    /// Since when the port takes nothing.
+    refused_ns: Option<u64>,
     /// Set when the run is to end: from then on a port that takes nothing is not waited for.
     give_up_ns: Option<u64>,
 }
@@ -135,15 +139,20 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
 
     /// Hands a batch over, however often the port wants to be asked.
     fn transmit(&mut self, batch: &mut Batch) -> Result<()> {
+        self.refused_ns = None;
         while !batch.is_empty() {
             let bytes = batch.bytes();
             let accepted = self.worker.tx.transmit(batch).inspect_err(|_| {
                 self.unsent.add(Reason::Rejected, batch.len() as u64);
             })?;
             if accepted > 0 {
+                self.refused_ns = None;
                 self.worker.live.transmitted_packets.add(accepted as u64);
                 self.worker.live.transmitted_bytes.add(bytes - batch.bytes());
                 continue;
+            }
+            if self.refused_ns.is_none() {
+                self.refused_ns = Some(self.clock.now_ns());
             }
             self.worker.tx.wait(WAIT)?;
             self.housekeep()?;
@@ -172,7 +181,8 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
     }
 
     fn end(&mut self, grace_ns: u64) -> Result<()> {
-        self.give_up_ns = Some(self.clock.now_ns() + grace_ns);
+        let since_ns = self.refused_ns.unwrap_or_else(|| self.clock.now_ns());
+        self.give_up_ns = Some(since_ns + grace_ns);
         Ok(self.worker.rx.stop()?)
     }
 
@@ -204,3 +214,6 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

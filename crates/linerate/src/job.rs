@@ -39,6 +39,11 @@ pub struct Watch {
     pub stop: Stop,
 }
 
+/// When to end sources that are to end by themselves after `duration`, if one does not.
+pub fn at_the_latest(duration: Duration) -> Duration {
+    duration.saturating_add(Duration::from_secs(1))
+}
+
 /// Runs all workers to their end and returns them in order.
 pub fn run<R, S, T>(
     workers: Vec<Worker<R, S, T>>,

@@ -7,6 +7,8 @@ mod carrier;
 mod demo;
 #[path = "network/doctor.rs"]
 mod doctor;
+#[path = "network/fit.rs"]
+mod fit;
 #[path = "network/pages.rs"]
 mod page_examples;
 #[path = "program/pages.rs"]
@@ -487,8 +489,14 @@ fn main() -> ExitCode {
         carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,
+        fit::frames_that_do_not_fit_are_left_out,
+        fit::a_damaged_capture_of_frames_that_do_not_fit,
+        fit::frames_that_the_far_end_refuses_are_rejected,
+        fit::a_far_end_whose_mtu_sinks_is_noticed,
+        fit::a_far_end_out_of_sight_may_be_why,
         doctor::merging_is_found,
         doctor::threads_are_found,
+        doctor::a_far_end_with_a_smaller_mtu_is_found,
         doctor::advice_about_merging_settles,
         doctor::ports_that_cannot_run_are_problems,
         doctor::directories_are_tried,

@@ -15,6 +15,8 @@ pub struct PortDescription {
     pub mechanism: String,
     /// Frames up to this many bytes without FCS pass.
     pub frame_bytes_max: usize,
+    /// What helps where longer ones are to pass, as an imperative; `None` where nothing does.
+    pub longer_frames: Option<String>,
     /// Link type of the frames, as pcap numbers them (1 = Ethernet).
     pub link_type: u16,
     /// Speed of the link in bit/s where the device states one.
@@ -78,6 +80,12 @@ pub trait TxQueue: Send {
     /// Never blocks. May leave a recycled, empty memory in `batch`.
     fn transmit(&mut self, batch: &mut Batch) -> Result<usize>;
 
+    /// Whether a frame of this length and beginning can leave here at all. A batch with one that
+    /// cannot is an error.
+    fn takes(&self, _frame: &[u8]) -> bool {
+        true
+    }
+
     /// Sleeps until frames may be accepted again, at most `timeout`.
     fn wait(&mut self, timeout: Duration) -> Result<()>;
 
@@ -130,6 +138,9 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
     fn transmit(&mut self, batch: &mut Batch) -> Result<usize> {
         (**self).transmit(batch)
     }
+    fn takes(&self, frame: &[u8]) -> bool {
+        (**self).takes(frame)
+    }
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         (**self).wait(timeout)
     }
@@ -150,9 +161,11 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{Faults, FaultyRx};
+    use crate::fault::{Faults, FaultyRx, FaultyTx};
+    use crate::fit::FittingTx;
     use crate::limit::LimitedRx;
-    use crate::null::Null;
+    use crate::memory;
+    use crate::null::{FRAME_BYTES_MAX, Null};
     use crate::snap::SnapRx;
     use crate::tap::Tap;
 
@@ -195,5 +208,19 @@ mod tests {
         assert!(SnapRx::new(expired(), 60).is_expired());
         assert!((Box::new(expired()) as Box<dyn RxQueue>).is_expired());
         assert!(!RxQueue::is_expired(&mut Null::default()));
+    }
+
+    #[test]
+    fn wrapping_queues_say_what_the_port_takes() {
+        fn check(tx: &impl TxQueue) {
+            assert!(
+                tx.takes(&vec![0; FRAME_BYTES_MAX]) && !tx.takes(&vec![0; FRAME_BYTES_MAX + 1])
+            );
+        }
+        let ring = || memory::pair("takes", 1).0;
+        check(&Tap::new(ring(), |_: crate::FrameRef<'_>| ()));
+        check(&FaultyTx::new(ring(), Faults::default()));
+        check(&FittingTx::new(ring()));
+        check(&(Box::new(ring()) as Box<dyn TxQueue>));
     }
 }

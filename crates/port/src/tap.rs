@@ -108,6 +108,10 @@ impl<Q: TxQueue, S: FrameSink> TxQueue for Tap<Q, S> {
         Ok(count)
     }
 
+    fn takes(&self, frame: &[u8]) -> bool {
+        self.inner.takes(frame)
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         self.inner.wait(timeout)
     }

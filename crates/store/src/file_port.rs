@@ -231,6 +231,7 @@ impl<S: RecordSource> RxQueue for RecordRx<S> {
             spec: self.source.name(),
             mechanism: self.source.mechanism(),
             frame_bytes_max: FRAME_BYTES_MAX,
+            longer_frames: None,
             link_type: self.link_type.unwrap_or_else(|| link_type(&self.source, 0)).0,
             speed_bps: None,
         }
@@ -313,7 +314,7 @@ impl FileTx {
 
 impl TxQueue for FileTx {
     fn transmit(&mut self, batch: &mut Batch) -> port::Result<usize> {
-        batch.check_lengths(FRAME_BYTES_MAX, || self.spec())?;
+        batch.check_lengths(FRAME_BYTES_MAX, |_| FRAME_BYTES_MAX, || self.describe())?;
         if self.has_failed {
             let what = "to it any more: an earlier write failed".into();
             return Err(file_error(self.spec(), StoreError::Unwritable { what }));
@@ -333,6 +334,10 @@ impl TxQueue for FileTx {
         }
         batch.drop_front(taken);
         written.map(|()| taken).map_err(|failure| self.fail(failure))
+    }
+
+    fn takes(&self, frame: &[u8]) -> bool {
+        frame.len() <= FRAME_BYTES_MAX
     }
 
     fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
@@ -356,6 +361,7 @@ impl TxQueue for FileTx {
                 Writer::Pcapng(_) => "pcapng file".into(),
             },
             frame_bytes_max: FRAME_BYTES_MAX,
+            longer_frames: None,
             link_type: 1,
             speed_bps: None,
         }

@@ -25,6 +25,7 @@ use wire::template::{
 
 use crate::carrier::{self, Way};
 use crate::exit::{self, Exit, Usage};
+use crate::far_end;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -270,8 +271,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         output,
         verb: "generate",
         way: Way::Out,
-        // The generators end by themselves and in time; this is for one that does not.
-        duration: args.run.duration.map(|duration| duration + std::time::Duration::from_secs(1)),
+        duration: args.run.duration.map(job::at_the_latest),
         packets: args.count,
         stop: stop.clone(),
     };
@@ -351,6 +351,8 @@ fn share(count: u64, number: u64, shares: u64) -> u64 {
 
 fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, signalled: bool) {
     let seconds = sent.elapsed_ns as f64 / 1e9;
+    let refused = ledger.accounts.first().and_then(|it| far_end::advice(&args.port, it));
+    let shortfall = shortfall::in_words(args.rate, sent);
     let transmitted = ledger.transmitted();
     let packets = transmitted.map_or(0, |entry| entry.packets);
     let bytes = transmitted.and_then(|entry| entry.bytes);
@@ -374,7 +376,7 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
             "interrupted": signalled,
             "clock": sent.clock.as_ref().map(output::clock),
             "pacing": pacing(&sent.made.pacing),
-            "advice": shortfall::in_words(args.rate, sent),
+            "advice": refused.as_ref().or(shortfall.as_ref()),
             "error": sent.error.as_ref().map(ToString::to_string),
             "ledger": ledger,
         }),
@@ -388,8 +390,8 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
         bits.unwrap_or_default()
     ));
     say_pacing(output, &sent.made.pacing);
-    if let Some(shortfall) = shortfall::in_words(args.rate, sent) {
-        output.say(&shortfall);
+    for advice in shortfall.iter().chain(&refused) {
+        output.say(advice);
     }
     if let Some(clock) = &sent.clock {
         output.clock(clock);

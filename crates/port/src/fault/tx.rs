@@ -71,6 +71,10 @@ impl<Q: TxQueue> TxQueue for FaultyTx<Q> {
         Ok(count)
     }
 
+    fn takes(&self, frame: &[u8]) -> bool {
+        self.inner.takes(frame)
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         self.inner.wait(timeout)
     }
