@@ -84,6 +84,16 @@ pub trait TxQueue: Send {
     /// Makes sure that all accepted frames have left, at most for `timeout`. Returns whether so.
     fn flush(&mut self, timeout: Duration) -> Result<bool>;
 
+    /// How many bytes were taken so far by the one who decides when frames leave: the reader of a pipe.
+    /// He is waited for until the run is told to end, and then for as long as he goes on. `None` where
+    /// frames leave by themselves.
+    fn taken_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Gives up what was accepted and has not left: from now on it is lost, and counted.
+    fn abandon(&mut self) {}
+
     /// The account so far. After [`flush`](Self::flush) the device's figures are final.
     fn counters(&mut self) -> Result<TxCounters>;
 
@@ -135,6 +145,12 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
     }
     fn flush(&mut self, timeout: Duration) -> Result<bool> {
         (**self).flush(timeout)
+    }
+    fn taken_bytes(&self) -> Option<u64> {
+        (**self).taken_bytes()
+    }
+    fn abandon(&mut self) {
+        (**self).abandon();
     }
     fn counters(&mut self) -> Result<TxCounters> {
         (**self).counters()
