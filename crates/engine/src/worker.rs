@@ -17,8 +17,9 @@ const WAIT: Duration = Duration::from_millis(10);
 /// Time between two looks at counters that cost a system call.
 const TICK_NS: u64 = 100_000_000;
 
-/// Time that a port which takes nothing gets to take the last frames after a stop was asked for. A port
-/// that has taken nothing for as long when the run is to end had it already.
+/// Time that a port which takes nothing gets to take the last frames after a stop was asked for, and that
+/// the reader of a pipe may pause then. A port that has taken nothing for as long when the run is to
+/// end had it already.
 const GRACE_NS: u64 = 1_000_000_000;
 
 /// The same when the source's own time is over.
@@ -210,7 +211,29 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
         let counters: RxCounters = self.worker.rx.counters()?;
         self.worker.live.dropped_packets.set(counters.dropped.total());
         self.worker.stage.finish(&counters)?;
-        self.worker.tx.flush(FLUSH)?;
+        self.flush()
+    }
+
+    /// Accepted frames leave. Whoever reads them may take his time until a stop is asked for or the
+    /// source's time is over, and then as long as he goes on.
+    fn flush(&mut self) -> Result<()> {
+        let tx = &mut self.worker.tx;
+        let Some(mut taken_bytes) = tx.taken_bytes() else {
+            tx.flush(FLUSH)?;
+            return Ok(());
+        };
+        let mut moved_ns = self.clock.now_ns();
+        while !tx.flush(WAIT)? {
+            let now_ns = self.clock.now_ns();
+            let before_bytes = std::mem::replace(&mut taken_bytes, tx.taken_bytes().unwrap_or(0));
+            let is_over = self.worker.stop.is_requested() || self.worker.rx.is_expired();
+            if taken_bytes > before_bytes || !is_over {
+                moved_ns = now_ns;
+            } else if now_ns - moved_ns > GRACE_NS {
+                tx.abandon();
+                break;
+            }
+        }
         Ok(())
     }
 }

@@ -92,6 +92,16 @@ pub trait TxQueue: Send {
     /// Makes sure that all accepted frames have left, at most for `timeout`. Returns whether so.
     fn flush(&mut self, timeout: Duration) -> Result<bool>;
 
+    /// How many bytes were taken so far by the one who decides when frames leave: the reader of a pipe.
+    /// He is waited for until the run is told to end, and then for as long as he goes on. `None` where
+    /// frames leave by themselves.
+    fn taken_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Gives up what was accepted and has not left: from now on it is lost, and counted.
+    fn abandon(&mut self) {}
+
     /// The account so far. After [`flush`](Self::flush) the device's figures are final.
     fn counters(&mut self) -> Result<TxCounters>;
 
@@ -147,6 +157,12 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
     fn flush(&mut self, timeout: Duration) -> Result<bool> {
         (**self).flush(timeout)
     }
+    fn taken_bytes(&self) -> Option<u64> {
+        (**self).taken_bytes()
+    }
+    fn abandon(&mut self) {
+        (**self).abandon();
+    }
     fn counters(&mut self) -> Result<TxCounters> {
         (**self).counters()
     }
@@ -160,6 +176,9 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::fault::{Faults, FaultyRx, FaultyTx};
     use crate::fit::FittingTx;
@@ -222,5 +241,47 @@ mod tests {
         check(&FaultyTx::new(ring(), Faults::default()));
         check(&FittingTx::new(ring()));
         check(&(Box::new(ring()) as Box<dyn TxQueue>));
+    }
+
+    /// A queue whose reader took 7 bytes, and that notes that it was given up.
+    struct Read(Arc<AtomicBool>);
+
+    impl TxQueue for Read {
+        fn transmit(&mut self, _batch: &mut Batch) -> Result<usize> {
+            Ok(0)
+        }
+        fn wait(&mut self, _timeout: Duration) -> Result<()> {
+            Ok(())
+        }
+        fn flush(&mut self, _timeout: Duration) -> Result<bool> {
+            Ok(false)
+        }
+        fn taken_bytes(&self) -> Option<u64> {
+            Some(7)
+        }
+        fn abandon(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        fn counters(&mut self) -> Result<TxCounters> {
+            Ok(TxCounters::default())
+        }
+        fn describe(&self) -> PortDescription {
+            TxQueue::describe(&Null::default())
+        }
+    }
+
+    #[test]
+    fn wrapping_queues_say_what_the_reader_took_and_give_up() {
+        fn check<Q: TxQueue>(wrap: impl Fn(Read) -> Q) {
+            let is_given_up = Arc::new(AtomicBool::new(false));
+            let mut queue = wrap(Read(is_given_up.clone()));
+            assert_eq!(queue.taken_bytes(), Some(7));
+            queue.abandon();
+            assert!(is_given_up.load(Ordering::Relaxed));
+        }
+        check(|read| Tap::new(read, |_: crate::FrameRef<'_>| ()));
+        check(|read| FaultyTx::new(read, Faults::default()));
+        check(FittingTx::new);
+        check(|read| Box::new(read) as Box<dyn TxQueue>);
     }
 }

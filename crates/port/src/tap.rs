@@ -120,6 +120,14 @@ impl<Q: TxQueue, S: FrameSink> TxQueue for Tap<Q, S> {
         self.inner.flush(timeout)
     }
 
+    fn taken_bytes(&self) -> Option<u64> {
+        self.inner.taken_bytes()
+    }
+
+    fn abandon(&mut self) {
+        self.inner.abandon();
+    }
+
     fn counters(&mut self) -> Result<TxCounters> {
         self.inner.counters()
     }

@@ -198,6 +198,11 @@ impl StoreError {
             _ => None,
         }
     }
+
+    /// Whether nothing failed: whoever is at the other end of a pipe has to do something first.
+    pub fn is_would_block(&self) -> bool {
+        self.io_kind() == Some(io::ErrorKind::WouldBlock)
+    }
 }
 
 fn is_full(error: &io::Error) -> bool {

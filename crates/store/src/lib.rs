@@ -14,6 +14,7 @@ pub mod new_file;
 mod output;
 pub mod pcap;
 pub mod pcapng;
+pub mod pipe_capture;
 pub mod record;
 pub mod recorder;
 pub mod recover;

@@ -12,6 +12,7 @@ pub mod namespace;
 pub mod napi;
 pub mod netlink;
 pub mod packet;
+pub mod pipe;
 pub mod sync;
 pub mod veth;
 

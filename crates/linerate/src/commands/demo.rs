@@ -272,7 +272,7 @@ impl Demo {
         let selection = Selection { hosts: vec![host], ports: vec![9], ..Selection::default() };
         let begun = Instant::now();
         let mut find = Find::open(&[self.directory.store()], selection)?;
-        let file = NewFile::create(self.directory.found())?;
+        let file = NewFile::create(self.directory.found(), || true)?;
         let copied = crate::commands::find::copy(&mut find, file.sink()?, |_| true);
         story.found_packets = find.report().packets_found;
         story.ledger.accounts.push(crate::commands::find::account(&find));

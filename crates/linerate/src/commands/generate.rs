@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use engine::generate::{Common, Generator, Limit};
 use engine::live::Live;
 use engine::pacer::{PacingReport, Rate};
-use engine::{Ledger, Stop, Worker};
+use engine::{Ledger, Patience, Stop, Worker};
 use port::{PortKind, PortSpec, TxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
@@ -245,12 +245,14 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     check_workers(args)?;
     let template = template(args)?;
-    let first = engine::ports::open_tx(&args.port)?;
+    let patience = Patience::new(&stop, args.run.duration);
+    let first = engine::ports::open_tx(&args.port, &patience)?;
     let description = first.describe();
-    let sender = Sender { args, template, clock: &clock, stop: &stop };
+    let is_overdue = stop.is_requested() && !signals.seen();
+    let sender = Sender { args, template, clock: &clock, stop: &stop, is_overdue };
     let mut senders = vec![first];
     for _ in 1..args.workers {
-        senders.push(engine::ports::open_tx(&args.port)?);
+        senders.push(engine::ports::open_tx(&args.port, &patience)?);
     }
     output.object(
         "start",
@@ -314,6 +316,8 @@ pub struct Sender<'a> {
     template: Template,
     clock: &'a Clock,
     stop: &'a Stop,
+    /// The time was over before the port could be opened.
+    is_overdue: bool,
 }
 
 impl Sender<'_> {
@@ -331,6 +335,7 @@ impl Sender<'_> {
             };
             let template = self.template.clone();
             let generator = Generator::new(template, self.args.rate, limit, self.clock.clone());
+            let generator = if self.is_overdue { generator.overdue() } else { generator };
             Worker {
                 rx: generator.share(number as u64, shares, &common),
                 stage: (),

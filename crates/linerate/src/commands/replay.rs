@@ -9,7 +9,7 @@ use clap::Args;
 use engine::live::Live;
 use engine::paced::{Pace, PaceReport, Paced};
 use engine::pacer::Rate;
-use engine::{Account, Entry, Ledger, Stop, Worker};
+use engine::{Account, Entry, Ledger, Patience, Stop, Worker};
 use port::fit::FittingTx;
 use port::limit::LimitedRx;
 use port::{Losses, PortKind, PortSpec, Reason, RxQueue, TxQueue};
@@ -94,7 +94,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         let option = format!("--onto {}", args.onto);
         refuse_to_overwrite(&option, std::fs::metadata(&args.onto.target), &args.stores)?;
     }
-    let tx = engine::ports::open_tx(&args.onto)?;
+    let patience = Patience::new(&stop, args.run.duration);
+    let tx = engine::ports::open_tx(&args.onto, &patience)?;
     let description = tx.describe();
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     output.object(
