@@ -8,15 +8,18 @@
 //! What was lost is told as exactly as the trailers allow: between two chunks of a segment the
 //! number of packets is known, behind the last one only the bytes and the time since when.
 //! Recovery that is itself interrupted can be repeated: it changes nothing that is whole.
+//! Nobody recovers a segment that somebody writes to: its recorder holds a lock on the file itself.
 //! Limits: a sealed segment is not looked at; [`crate::find`] notices damage in it when it reads.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
+use crate::lock;
 use crate::record::Section;
 use crate::scan::{Piece, Scan, SegmentFile};
 use crate::segment::{self, APPLICATION, SegmentEntry, SegmentFacts};
@@ -88,25 +91,47 @@ impl RecoveryReport {
     }
 }
 
-/// Recovers all segments of a directory that have not been sealed. Nobody may be writing them: the
-/// recorder calls this with the directory's lock held.
-pub fn recover_directory(directory: &Path, repair: Repair) -> Result<RecoveryReport> {
-    recover_claimed(directory, repair, |_| Some(()))
+/// By what right a segment is recovered.
+pub(crate) enum Claim {
+    /// Nobody else may be at work in it: an error if somebody is.
+    Sole,
+    /// The lock of its stream, held meanwhile. If somebody writes to it all the same it is left alone.
+    OfStream { _lock: File },
 }
 
-/// Recovers those segments that have not been sealed and that `claim` gives a claim to, which is
-/// held meanwhile.
-pub(crate) fn recover_claimed<C>(
+/// Recovers all segments of a directory that have not been sealed.
+///
+/// Errors: somebody writes to one of them ([`StoreError::Locked`]).
+pub fn recover_directory(directory: &Path, repair: Repair) -> Result<RecoveryReport> {
+    recover_claimed(directory, repair, |_| Some(Claim::Sole))
+}
+
+/// Recovers those segments that have not been sealed and that `claim` gives a claim to.
+pub(crate) fn recover_claimed(
     directory: &Path,
     repair: Repair,
-    claim: impl Fn(&SegmentEntry) -> Option<C>,
+    claim: impl Fn(&SegmentEntry) -> Option<Claim>,
 ) -> Result<RecoveryReport> {
+    let deadline = Instant::now() + lock::TEARDOWN;
     let mut report = RecoveryReport::default();
-    for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
-        if !entry.regular {
-            report.passed_over.push(entry.path);
-        } else if let Some(_claim) = claim(&entry) {
-            report.segments.push(recover_segment(&entry.path, repair)?);
+    loop {
+        report.passed_over.clear();
+        let mut is_changed = false;
+        for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
+            if !entry.regular {
+                report.passed_over.push(entry.path);
+            } else if let Some(claim) = claim(&entry) {
+                match recover_until(&entry.path, repair, deadline) {
+                    Ok(Some(recovery)) => report.segments.push(recovery),
+                    // Whoever sealed it may have begun another one since the directory was read.
+                    Ok(None) => is_changed = true,
+                    Err(StoreError::Locked { .. }) if !matches!(claim, Claim::Sole) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if !is_changed {
+            break;
         }
     }
     if repair == Repair::Seal && !report.segments.is_empty() {
@@ -116,12 +141,64 @@ pub(crate) fn recover_claimed<C>(
 }
 
 /// Recovers one open segment.
+///
+/// Errors: somebody writes to it ([`StoreError::Locked`]).
 pub fn recover_segment(path: &Path, repair: Repair) -> Result<SegmentRecovery> {
+    let recovered = recover_until(path, repair, Instant::now() + lock::TEARDOWN)?;
+    recovered.ok_or_else(|| StoreError::Open {
+        name: path.display().to_string(),
+        source: ErrorKind::NotFound.into(),
+    })
+}
+
+/// Recovers one open segment, once nobody writes to it any more; `None` if it has been sealed, moved
+/// or removed until then.
+fn recover_until(
+    path: &Path,
+    repair: Repair,
+    deadline: Instant,
+) -> Result<Option<SegmentRecovery>> {
+    if repair == Repair::Report {
+        return Ok(Some(Survey::of(path)?.account(path)));
+    }
+    let Some(_lock) = lock_segment(path, deadline)? else { return Ok(None) };
+    recover_locked(path).map(Some)
+}
+
+/// Takes the lock of an open segment, which its recorder has for as long as it writes to it; `None` if
+/// it has not got that name any more.
+fn lock_segment(path: &Path, deadline: Instant) -> Result<Option<File>> {
+    let failed = |source| StoreError::Write { what: format!("segment {}", path.display()), source };
+    // A link that leads nowhere has that name and stays.
+    let is_gone =
+        |error: &io::Error| error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err();
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if !lock::take(&file, deadline).map_err(failed)? {
+        return Err(StoreError::Locked {
+            directory: path.parent().unwrap_or(path).display().to_string(),
+            stream: segment::parse_name(path).map_or(0, |entry| entry.stream),
+            file: path.display().to_string(),
+        });
+    }
+    let is_same = |named: fs::Metadata| {
+        let locked = file.metadata()?;
+        Ok((named.dev(), named.ino()) == (locked.dev(), locked.ino()))
+    };
+    match fs::metadata(path).and_then(is_same) {
+        Ok(true) => Ok(Some(file)),
+        Ok(false) => Ok(None),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn recover_locked(path: &Path) -> Result<SegmentRecovery> {
     let survey = Survey::of(path)?;
     let mut recovery = survey.account(path);
-    if repair == Repair::Report {
-        return Ok(recovery);
-    }
     let Some(mut plan) = survey.plan() else {
         fs::remove_file(path).map_err(|source| StoreError::Write {
             what: format!("the removal of the empty segment {}", path.display()),
