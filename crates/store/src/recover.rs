@@ -206,9 +206,23 @@ fn recover_locked(path: &Path) -> Result<SegmentRecovery> {
         })?;
         return Ok(recovery);
     };
-    repair_file(path, &survey, &mut plan)?;
+    plan.end_abruptly();
+    plan.carry_out(path)?;
     recovery.path = seal_file(path, &plan.index)?;
     Ok(recovery)
+}
+
+/// What can be kept of a segment that somebody has cut while its recorder, who calls this, was at work;
+/// `index` says what should be there.
+pub(crate) fn plan_after_cut(path: &Path, index: &TimeIndex) -> Result<Plan> {
+    let mut survey = Survey::of(path)?;
+    // What lies behind was written, but did not count, and is written again elsewhere.
+    survey.pieces.retain(|piece| match piece {
+        Piece::Chunk(chunk) => chunk.end() <= index.segment_length(),
+        Piece::Gap { .. } => true,
+    });
+    let lost = index.chunks.first().copied().unwrap_or_default();
+    Ok(survey.plan().unwrap_or_else(|| Plan::of_header(survey.header(), &lost)))
 }
 
 /// Gives a whole segment its final name and its time index; the segment's data is on disk already.
@@ -244,8 +258,9 @@ struct Survey {
 }
 
 /// What the file will be.
-struct Plan {
-    index: TimeIndex,
+pub(crate) struct Plan {
+    pub(crate) index: TimeIndex,
+    facts: SegmentFacts,
     /// Which chunks of the index have to be written.
     new_chunks: Vec<usize>,
     length: u64,
@@ -315,8 +330,8 @@ impl Survey {
     fn plan(&self) -> Option<Plan> {
         let last = self.data_chunks().last()?;
         let length = last.end();
-        let mut plan = Plan { index: TimeIndex::default(), new_chunks: Vec::new(), length };
-        let mut before = self.facts()?.trailer();
+        let mut plan = Plan::new(last, length);
+        let mut before = plan.facts.trailer();
         for piece in &self.pieces {
             match piece {
                 Piece::Chunk(trailer) if trailer.end() <= length => {
@@ -331,26 +346,39 @@ impl Survey {
                 _ => {}
             }
         }
-        // Says to readers that what followed, if anything, is lost.
-        plan.fill(length, ALIGNMENT_BYTES as u64, &before);
-        plan.length += ALIGNMENT_BYTES as u64;
         Some(plan)
     }
 
-    /// What all chunks have in common, from any of them.
-    fn facts(&self) -> Option<SegmentFacts> {
-        let any = self.chunks().next()?;
-        Some(SegmentFacts {
-            id: any.segment_id,
-            number: any.segment_number,
-            stream: any.stream,
-            session: any.session,
-            interface: any.interface(),
-        })
+    fn header(&self) -> Option<&ChunkTrailer> {
+        self.chunks().find(|chunk| chunk.is_header())
     }
 }
 
 impl Plan {
+    /// Nothing yet; `any` is any chunk of the segment.
+    fn new(any: &ChunkTrailer, length: u64) -> Self {
+        let facts = SegmentFacts::of(any);
+        Self { index: TimeIndex::default(), facts, new_chunks: Vec::new(), length }
+    }
+
+    /// A segment without packets: the header that is there, or another one for `lost`.
+    fn of_header(there: Option<&ChunkTrailer>, lost: &ChunkTrailer) -> Self {
+        let length = there.map_or(ALIGNMENT_BYTES as u64, ChunkTrailer::end);
+        let mut plan = Self::new(lost, length);
+        match there {
+            Some(header) => plan.index.chunks.push(*header),
+            None => plan.fill(0, length, lost),
+        }
+        plan
+    }
+
+    /// Says to readers that what followed, if anything, is lost.
+    fn end_abruptly(&mut self) {
+        let Some(last) = self.index.chunks.last().copied() else { return };
+        self.fill(self.length, ALIGNMENT_BYTES as u64, &last);
+        self.length += ALIGNMENT_BYTES as u64;
+    }
+
     /// Covers a gap with chunks of at most 1 MiB. At the beginning of the file the first is the
     /// header, whose length and checksum are filled in when it is made.
     fn fill(&mut self, offset: u64, length: u64, before: &ChunkTrailer) {
@@ -374,28 +402,26 @@ impl Plan {
             at += piece;
         }
     }
-}
 
-/// Writes the chunks that are missing and cuts the file to its length, down to the disk.
-fn repair_file(path: &Path, survey: &Survey, plan: &mut Plan) -> Result<()> {
-    let failed = |source| StoreError::Write { what: format!("segment {}", path.display()), source };
-    let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-    let mut memory = vec![0; CHUNK_BYTES];
-    for &index in &plan.new_chunks {
-        let Some(chunk) = plan.index.chunks.get_mut(index) else { continue };
-        let (offset, length) = (chunk.offset, chunk.length as usize);
-        match survey.facts() {
-            Some(facts) if chunk.is_header() => {
-                *chunk = facts.header_chunk(&restored_section(), length, &mut memory)?;
-            }
-            _ => {
+    /// Writes the chunks that are missing and cuts the file to its length, down to the disk.
+    pub(crate) fn carry_out(&mut self, path: &Path) -> Result<()> {
+        let failed =
+            |source| StoreError::Write { what: format!("segment {}", path.display()), source };
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let mut memory = vec![0; CHUNK_BYTES];
+        for &index in &self.new_chunks {
+            let Some(chunk) = self.index.chunks.get_mut(index) else { continue };
+            let (offset, length) = (chunk.offset, chunk.length as usize);
+            if chunk.is_header() {
+                *chunk = self.facts.header_chunk(&restored_section(), length, &mut memory)?;
+            } else {
                 trailer::seal(&mut memory, 0, length, chunk);
             }
+            file.write_all_at(memory.get(..length).unwrap_or_default(), offset).map_err(failed)?;
         }
-        file.write_all_at(memory.get(..length).unwrap_or_default(), offset).map_err(failed)?;
+        file.set_len(self.length).map_err(failed)?;
+        file.sync_all().map_err(failed)
     }
-    file.set_len(plan.length).map_err(failed)?;
-    file.sync_all().map_err(failed)
 }
 
 fn restored_section() -> Section {

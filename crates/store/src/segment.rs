@@ -46,6 +46,17 @@ pub struct SegmentFacts {
 }
 
 impl SegmentFacts {
+    /// As far as any chunk of the segment says them.
+    pub fn of(chunk: &ChunkTrailer) -> Self {
+        Self {
+            id: chunk.segment_id,
+            number: chunk.segment_number,
+            stream: chunk.stream,
+            session: chunk.session,
+            interface: chunk.interface(),
+        }
+    }
+
     /// A trailer with these facts, for a chunk without packets at the beginning of the file.
     pub fn trailer(&self) -> ChunkTrailer {
         let mut interface_name = [0; 16];

@@ -34,6 +34,13 @@ pub(super) struct Prepared {
     pub(super) capacity: u64,
 }
 
+impl Prepared {
+    /// Length of the file, as long as nobody has cut it.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.capacity + ACCOUNT_BYTES
+    }
+}
+
 /// Packets and captured bytes that a flush will make durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Share {
