@@ -472,6 +472,7 @@ fn main() -> ExitCode {
         a_recording_that_goes_on_is_told_from_one_that_was_killed,
         recording_survives_its_interface,
         removed::a_removed_directory_is_said,
+        removed::a_segment_that_is_cut_is_said,
         a_frame_beyond_the_mtu_is_refused,
         a_tag_goes_beyond_the_mtu,
         signals_end_a_run,

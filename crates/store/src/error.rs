@@ -160,14 +160,16 @@ pub enum StoreError {
     },
     /// Another recorder is at work in the directory.
     #[error(
-        "recording to {directory}: stream {stream} is being recorded there by another process; \
-         choose another directory or stream, or end that process"
+        "recording to {directory}: stream {stream} is being recorded there by another process, \
+         which has locked {file}; choose another directory or stream, or end that process"
     )]
     Locked {
         /// The directory.
         directory: String,
         /// The stream, which one recorder at a time may write.
         stream: u16,
+        /// What that recorder has locked: the file for it, or a segment that it writes.
+        file: String,
     },
     /// An output in the place of a recording's own files.
     #[error(

@@ -9,6 +9,7 @@ pub mod file_port;
 pub mod find;
 mod input;
 pub mod ledger;
+mod lock;
 mod merge;
 pub mod new_file;
 mod output;

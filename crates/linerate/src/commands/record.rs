@@ -197,8 +197,8 @@ fn advice(ledger: &Ledger) -> Option<&'static str> {
     let lost = |reason: Reason| ledger.lost_to(reason) > 0;
     if lost(Reason::Storage) {
         return Some(
-            "lost at the disk: it was full or failed, or a segment was removed; make room or choose \
-             another --to",
+            "lost at the disk: it was full or failed, or a segment was removed or cut; make room or \
+             choose another --to",
         );
     }
     if lost(Reason::PoolEmpty) {

@@ -178,7 +178,7 @@ impl WriterThread {
             Next::Ready(prepared) => {
                 self.retry_at = None;
                 let segment = Writing::new(*prepared);
-                if segment.is_removed() {
+                if segment.is_damaged() {
                     self.keeper.ask(Job::Seal(segment.end().0));
                     self.ask_next();
                     return false;
@@ -320,8 +320,9 @@ impl WriterThread {
             return;
         }
         self.synced_at = Instant::now();
-        // What goes to a removed segment is lost: the next chunk goes to another.
-        if self.current.as_ref().is_some_and(Writing::is_removed) {
+        // What goes to a removed segment is lost: the next chunk goes to another. So it does where the
+        // segment was cut.
+        if self.current.as_ref().is_some_and(Writing::is_damaged) {
             self.ending.extend(self.current.take());
         }
         for segment in self.ending.iter_mut().chain(&mut self.current) {
