@@ -62,15 +62,18 @@ where
             let (clock, stop) = (clock.clone(), watch.stop.clone());
             let name = format!("{}-{number}", watch.verb);
             let builder = std::thread::Builder::new().name(name.clone());
-            let thread = builder
-                .spawn_scoped(scope, move || {
-                    let finished = worker.run(clock);
-                    if finished.error.is_some() {
-                        stop.request();
-                    }
-                    finished
-                })
-                .map_err(|source| sys::Error::new(format!("starting the thread {name}"), source))?;
+            let started = builder.spawn_scoped(scope, move || {
+                let finished = worker.run(clock);
+                if finished.error.is_some() {
+                    stop.request();
+                }
+                finished
+            });
+            let thread = started.map_err(|source| {
+                // Those that have been started are waited for.
+                watch.stop.request();
+                sys::Error::of_thread(format!("starting the thread {name}"), source)
+            })?;
             threads.push((name, thread));
         }
         show(&lives, watch, || threads.iter().all(|(_, thread)| thread.is_finished()));

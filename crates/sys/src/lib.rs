@@ -6,6 +6,7 @@ pub mod direct_io;
 pub mod error;
 pub mod ethtool;
 pub mod file_system;
+pub mod limit;
 pub mod link;
 pub mod memory;
 pub mod namespace;
@@ -17,3 +18,4 @@ pub mod sync;
 pub mod veth;
 
 pub use error::{Error, Kind, Result};
+pub use limit::Limit;

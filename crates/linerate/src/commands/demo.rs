@@ -361,7 +361,10 @@ impl Demo {
         };
         std::thread::scope(|scope| {
             let clock = self.clock.clone();
-            let thread = scope.spawn(move || sink.run(clock));
+            let thread =
+                std::thread::Builder::new().spawn_scoped(scope, move || sink.run(clock)).map_err(
+                    |source| sys::Error::of_thread("starting the receiver's thread", source),
+                )?;
             // A frame sent before the receiver has begun would be nobody's.
             while received.started.get() == 0 && !thread.is_finished() {
                 std::thread::sleep(Duration::from_millis(1));

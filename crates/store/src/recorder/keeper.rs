@@ -195,10 +195,10 @@ impl Keeper {
             // The writer broke down: nobody knows the account, and recovery says so.
             Vec::new()
         };
-        let thread = thread::Builder::new()
-            .name("store-keeper".into())
-            .spawn(work)
-            .map_err(|source| sys::Error::new("starting the segment keeper's thread", source))?;
+        let thread =
+            thread::Builder::new().name("store-keeper".into()).spawn(work).map_err(|source| {
+                sys::Error::of_thread("starting the segment keeper's thread", source)
+            })?;
         Ok(Self { jobs: Some(jobs), prepared, thread: Some(thread) })
     }
 

@@ -352,5 +352,5 @@ fn place_of(tag: u64) -> (u32, u64) {
 /// Starts the thread under its name.
 pub(super) fn start(writer: WriterThread) -> Result<thread::JoinHandle<Vec<SealedSegment>>> {
     let spawned = thread::Builder::new().name("store-writer".into()).spawn(|| writer.run());
-    Ok(spawned.map_err(|source| sys::Error::new("starting the recorder's writer", source))?)
+    Ok(spawned.map_err(|source| sys::Error::of_thread("starting the recorder's writer", source))?)
 }

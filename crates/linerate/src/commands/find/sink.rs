@@ -29,9 +29,9 @@ impl PatientSink {
     }
 
     /// Standard output without a buffer in front: what was written and what was not is then known.
-    pub(super) fn stdout(stop: &Stop) -> io::Result<Self> {
+    pub(super) fn stdout(stop: &Stop) -> sys::Result<Self> {
         let stdout = stdout()?;
-        let pipe = Pipe::inherited(stdout.try_clone()?)?;
+        let pipe = stdout.try_clone().and_then(Pipe::inherited).map_err(not_opened)?;
         Ok(Self::new(pipe.map_or(Sink::File(stdout), Sink::Pipe), stop))
     }
 }
@@ -60,8 +60,12 @@ impl Write for PatientSink {
 }
 
 /// A handle of standard output.
-pub(super) fn stdout() -> io::Result<File> {
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+pub(super) fn stdout() -> sys::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(not_opened)
+}
+
+fn not_opened(source: io::Error) -> sys::Error {
+    sys::Error::new("opening standard output for packets", source)
 }
 
 /// Whether the reader of the output went away.
