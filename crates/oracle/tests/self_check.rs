@@ -1,5 +1,6 @@
 //! Frames and expressions are worth their while: libpcap takes most expressions, gives both
 //! answers to them, and finds in each frame what its kind says.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

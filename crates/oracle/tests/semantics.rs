@@ -1,5 +1,6 @@
 //! What libpcap makes of expressions where one could expect something else. A filter of ours that
 //! disagrees here is wrong, or differs on purpose.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use oracle::Libpcap;
 use oracle::frames::{ETHERNET, LINUX_SLL, LINUX_SLL2, corpus};
@@ -26,9 +27,9 @@ fn takes(libpcap: &Libpcap, link_type: u16, expression: &str, kind: &str) -> Tak
     let taken = frames.iter().filter(|frame| filter.matches(&frame.data, frame.wire_bytes)).count();
     assert!(!frames.is_empty(), "no frame is of kind {kind}");
     match taken {
-        0 => Takes::None,
-        taken if taken == frames.len() => Takes::All,
-        _ => Takes::Some,
+        0 => Nothing,
+        taken if taken == frames.len() => All,
+        _ => Part,
     }
 }
 

@@ -204,7 +204,7 @@ fn count(
 ) -> anyhow::Result<()> {
     let mut progress = Progress::new(watch);
     let outcome = loop {
-        if read.packets % LOOK_PACKETS == 0 {
+        if read.packets.is_multiple_of(LOOK_PACKETS) {
             if watch.stop.is_requested() {
                 break Ok(());
             }
