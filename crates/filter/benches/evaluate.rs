@@ -1,14 +1,14 @@
 //! Time per frame of asking a filter: `cargo bench -p filter --bench evaluate`.
 //!
-//! Each expression is asked of the same Ethernet frames by our evaluator and by libpcap's
-//! interpreter, which runs the program of libpcap's own optimiser. The runs of both alternate;
-//! the figures are medians of them, with the smallest and the largest of the ratios.
+//! Each expression is asked of the same Ethernet frames by ours, in batches of 64 and one by one, and
+//! by libpcap's interpreter, which runs the program of libpcap's own optimiser. The runs of all
+//! alternate; the figures are medians of them, with the smallest and the largest of the ratios.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use filter::{Filter, Link, Packet};
+use filter::{BATCH_PACKETS_MAX, Batch, Filter, Link, Packet};
 use oracle::frames::{ETHERNET, Frame, corpus};
 use oracle::{Compiled, Libpcap};
 
@@ -33,39 +33,53 @@ const EXPRESSIONS: [&str; 12] = [
 
 /// What is asked, by whom, and of which frames.
 struct Contest<'a> {
-    ours: &'a Filter,
-    theirs: &'a Compiled,
+    batch: Batch,
+    one_by_one: &'a Filter,
+    libpcap: &'a Compiled,
     frames: &'a [Frame],
 }
 
 impl Contest<'_> {
-    /// ns per frame of each.
-    fn run(&self) -> [f64; 2] {
-        let ours = self.timed(|frame| {
-            self.ours.matches(&Packet {
-                data: &frame.data,
-                wire_bytes: frame.wire_bytes,
-                ..Packet::default()
-            })
-        });
-        let theirs = self.timed(|frame| self.theirs.matches(&frame.data, frame.wire_bytes));
-        assert_eq!(ours.1, theirs.1);
-        [ours.0, theirs.0]
-    }
-
-    /// ns per frame, and how many matched.
-    fn timed(&self, mut asks: impl FnMut(&Frame) -> bool) -> (f64, usize) {
-        let rounds = ASKED.div_ceil(self.frames.len());
-        let mut matched = 0;
-        let start = Instant::now();
-        for _ in 0..rounds {
-            for frame in self.frames {
-                matched += usize::from(asks(black_box(frame)));
+    /// ns per frame of each: in batches, one by one, libpcap.
+    fn run(&mut self) -> [f64; 3] {
+        let (in_batches, matched) = timed(self.frames, BATCH_PACKETS_MAX, |frames| {
+            let mut packets = [Packet::default(); BATCH_PACKETS_MAX];
+            for (packet, frame) in packets.iter_mut().zip(frames) {
+                *packet = self::packet(frame);
             }
-        }
-        let asked = (rounds * self.frames.len()) as f64;
-        (start.elapsed().as_nanos() as f64 / asked, matched)
+            self.batch.matches(&packets[..frames.len()]).count_ones() as usize
+        });
+        let (one_by_one, same) = timed(self.frames, 1, |frames| {
+            frames.iter().filter(|frame| self.one_by_one.matches(&packet(frame))).count()
+        });
+        assert_eq!(same, matched);
+        let (libpcap, _) = timed(self.frames, 1, |frames| {
+            frames
+                .iter()
+                .filter(|frame| self.libpcap.matches(&frame.data, frame.wire_bytes))
+                .count()
+        });
+        [in_batches, one_by_one, libpcap]
     }
+}
+
+#[inline]
+fn packet(frame: &Frame) -> Packet<'_> {
+    Packet { data: &frame.data, wire_bytes: frame.wire_bytes, ..Packet::default() }
+}
+
+/// ns per frame, and how many matched.
+fn timed(frames: &[Frame], batch: usize, mut asks: impl FnMut(&[Frame]) -> usize) -> (f64, usize) {
+    let rounds = ASKED.div_ceil(frames.len());
+    let mut matched = 0;
+    let start = Instant::now();
+    for _ in 0..rounds {
+        for some in frames.chunks(batch) {
+            matched += asks(black_box(some));
+        }
+    }
+    let asked = (rounds * frames.len()) as f64;
+    (start.elapsed().as_nanos() as f64 / asked, matched)
 }
 
 fn median(mut values: Vec<f64>) -> [f64; 3] {
@@ -92,20 +106,31 @@ fn main() {
     let common: Vec<Frame> = all.iter().filter(is_common).cloned().collect();
     for (name, frames) in [("common", &common), ("of all kinds", &all)] {
         println!("\n{} frames, {name}: ns a frame", frames.len());
-        println!("{:>8} {:>8}   times [least, most]   expression", "ours", "libpcap");
+        println!("   batch  single libpcap   libpcap/batch      libpcap/single      expression");
         for text in EXPRESSIONS {
             if only.as_ref().is_some_and(|only| !text.contains(only)) {
                 continue;
             }
             let ours = Filter::new(text, Link::Ethernet).unwrap();
             let theirs = libpcap.compile(text, ETHERNET, 262_144, true).unwrap();
-            let contest = Contest { ours: &ours, theirs: &theirs, frames };
+            let mut contest =
+                Contest { batch: ours.batch(), one_by_one: &ours, libpcap: &theirs, frames };
             contest.run();
-            let runs: Vec<[f64; 2]> = (0..RUNS).map(|_| contest.run()).collect();
-            let of = |side: usize| median(runs.iter().map(|run| run[side]).collect());
-            let [ratio, least, most] = median(runs.iter().map(|run| run[1] / run[0]).collect());
-            let [ours, theirs] = [of(0)[0], of(1)[0]];
-            println!("{ours:>8.2} {theirs:>8.2}   {ratio:.2} [{least:.2}, {most:.2}]   {text}");
+            let runs: Vec<[f64; 3]> = (0..RUNS).map(|_| contest.run()).collect();
+            let of = |side: usize| median(runs.iter().map(|run| run[side]).collect())[0];
+            let ratio = |side: usize| {
+                let [middle, least, most] =
+                    median(runs.iter().map(|run| run[2] / run[side]).collect());
+                format!("{middle:.2} [{least:.2}, {most:.2}]")
+            };
+            println!(
+                "{:>8.2}{:>8.2}{:>8.2}   {:<19}{:<19} {text}",
+                of(0),
+                of(1),
+                of(2),
+                ratio(0),
+                ratio(1)
+            );
         }
     }
 }

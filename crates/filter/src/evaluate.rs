@@ -28,6 +28,40 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Numbers from `low` on, `span` more than one of them, without a wrap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    pub low: u32,
+    span: u32,
+    /// None at all: no number is greater than the greatest.
+    is_empty: bool,
+}
+
+impl Range {
+    /// Those that `relation` holds for, before `constant`.
+    pub(crate) fn of(relation: Relation, constant: u32) -> Self {
+        let from = |low: u32| Self { low, span: u32::MAX - low, is_empty: false };
+        match relation {
+            Relation::Equal => Self { low: constant, span: 0, is_empty: false },
+            Relation::GreaterEqual => from(constant),
+            Relation::Greater => match constant.checked_add(1) {
+                Some(low) => from(low),
+                None => Self { low: 0, span: 0, is_empty: true },
+            },
+        }
+    }
+
+    /// Whether it is one number alone.
+    pub(crate) fn is_one(self) -> bool {
+        self.span == 0 && !self.is_empty
+    }
+
+    #[inline]
+    pub(crate) fn holds(self, value: u32) -> bool {
+        value.wrapping_sub(self.low) <= self.span && !self.is_empty
+    }
+}
+
 /// End of the filter, as a step's number.
 const ACCEPT: u32 = u32::MAX;
 const REJECT: u32 = u32::MAX - 1;
@@ -45,7 +79,7 @@ pub(crate) struct Evaluator {
 struct Step {
     what: What,
     mask: u32,
-    constant: u32,
+    range: Range,
     yes: u32,
     no: u32,
 }
@@ -55,29 +89,26 @@ struct Step {
 enum What {
     Byte {
         offset: u32,
-        relation: Relation,
     },
     Half {
         offset: u32,
-        relation: Relation,
     },
     Word {
         offset: u32,
-        relation: Relation,
     },
     /// Bytes behind the IPv4 header at `header`.
     Behind {
         header: u32,
         offset: u32,
         size: Size,
-        relation: Relation,
     },
     /// The value of `operations[first..end]`.
     Computed {
         first: u32,
         end: u32,
-        relation: Relation,
     },
+    /// Bytes on the wire.
+    Length,
     /// Two values, one on top of the other.
     Pair {
         first: u32,
@@ -137,15 +168,21 @@ impl Evaluator {
         for number in &order {
             let step = match graph.nodes[*number as usize] {
                 Node::Test { test, yes, no } => {
-                    let (what, constant) = evaluator.what(&graph.values, &test);
-                    Step { what, mask: test.mask, constant, yes: place(yes), no: place(no) }
+                    let (what, range) = evaluator.what(&graph.values, &test);
+                    Step { what, mask: test.mask, range, yes: place(yes), no: place(no) }
                 }
                 Node::Set { variable, value, next } => {
                     evaluator.variables = evaluator.variables.max(variable.0 as usize + 1);
                     let (first, end) = evaluator.computed(&graph.values, &[value]);
                     let what = What::Set { first, end, variable: variable.0 };
                     let next = place(next);
-                    Step { what, mask: u32::MAX, constant: 0, yes: next, no: next }
+                    Step {
+                        what,
+                        mask: u32::MAX,
+                        range: Range::of(Relation::Equal, 0),
+                        yes: next,
+                        no: next,
+                    }
                 }
             };
             evaluator.steps.push(step);
@@ -153,35 +190,34 @@ impl Evaluator {
         evaluator
     }
 
-    fn what(&mut self, values: &Values, test: &crate::condition::Test) -> (What, u32) {
+    fn what(&mut self, values: &Values, test: &crate::condition::Test) -> (What, Range) {
         let relation = test.relation;
         let constant = match test.operand {
             Operand::Constant(constant) => constant,
             Operand::Value(operand) => {
                 let (first, end) = self.computed(values, &[test.value, operand]);
-                return (What::Pair { first, end, relation }, 0);
+                return (What::Pair { first, end, relation }, Range::of(Relation::Equal, 0));
             }
         };
         let what = match values.get(test.value) {
             Value::Load { at: None, offset, size } if offset < ANCILLARY => match size {
-                Size::Byte => What::Byte { offset, relation },
-                Size::Half => What::Half { offset, relation },
-                Size::Word => What::Word { offset, relation },
+                Size::Byte => What::Byte { offset },
+                Size::Half => What::Half { offset },
+                Size::Word => What::Word { offset },
             },
+            Value::Length => What::Length,
             Value::Load { at: Some(at), offset, size } => match values.get(at) {
-                Value::HeaderBytes { offset: header } => {
-                    What::Behind { header, offset, size, relation }
-                }
-                _ => self.computation(values, test.value, relation),
+                Value::HeaderBytes { offset: header } => What::Behind { header, offset, size },
+                _ => self.computation(values, test.value),
             },
-            _ => self.computation(values, test.value, relation),
+            _ => self.computation(values, test.value),
         };
-        (what, constant)
+        (what, Range::of(relation, constant))
     }
 
-    fn computation(&mut self, values: &Values, value: ValueId, relation: Relation) -> What {
+    fn computation(&mut self, values: &Values, value: ValueId) -> What {
         let (first, end) = self.computed(values, &[value]);
-        What::Computed { first, end, relation }
+        What::Computed { first, end }
     }
 
     fn computed(&mut self, values: &Values, wanted: &[ValueId]) -> (u32, u32) {
@@ -230,22 +266,23 @@ impl Evaluator {
         let data = packet.data;
         let mut at = self.root;
         while let Some(step) = self.steps.get(at as usize) {
-            let (value, relation) = match step.what {
-                What::Half { offset, relation } => (half(data, offset), relation),
-                What::Byte { offset, relation } => (byte(data, offset), relation),
-                What::Word { offset, relation } => (word(data, offset), relation),
-                What::Behind { header, offset, size, relation } => {
+            let value = match step.what {
+                What::Half { offset } => half(data, offset),
+                What::Byte { offset } => byte(data, offset),
+                What::Word { offset } => word(data, offset),
+                What::Length => Some(packet.wire_bytes),
+                What::Behind { header, offset, size } => {
                     let behind = header_bytes(data, header).and_then(|at| at.checked_add(offset));
-                    (behind.and_then(|at| load(data, at, size)), relation)
+                    behind.and_then(|at| load(data, at, size))
                 }
-                What::Computed { first, end, relation } => {
-                    (self.compute(packet, variables, first, end).map(|pair| pair[0]), relation)
+                What::Computed { first, end } => {
+                    self.compute(packet, variables, first, end).map(|pair| pair[0])
                 }
                 What::Pair { first, end, relation } => {
                     let Some([left, right]) = self.compute(packet, variables, first, end) else {
                         return REJECT;
                     };
-                    at = if holds(left & step.mask, relation, right) { step.yes } else { step.no };
+                    at = if relation.holds(left & step.mask, right) { step.yes } else { step.no };
                     continue;
                 }
                 What::Set { first, end, variable } => {
@@ -258,7 +295,7 @@ impl Evaluator {
                 }
             };
             let Some(value) = value else { return REJECT };
-            at = match holds(value & step.mask, relation, step.constant) {
+            at = match step.range.holds(value & step.mask) {
                 true => step.yes,
                 false => step.no,
             };
@@ -324,15 +361,6 @@ pub(crate) fn fits(graph: &Graph) -> bool {
 }
 
 #[inline]
-fn holds(value: u32, relation: Relation, constant: u32) -> bool {
-    match relation {
-        Relation::Equal => value == constant,
-        Relation::Greater => value > constant,
-        Relation::GreaterEqual => value >= constant,
-    }
-}
-
-#[inline]
 fn byte(data: &[u8], offset: u32) -> Option<u32> {
     data.get(offset as usize).map(|byte| u32::from(*byte))
 }
@@ -348,7 +376,8 @@ fn word(data: &[u8], offset: u32) -> Option<u32> {
     Some(u32::from_be_bytes(*data.get(offset as usize..)?.first_chunk()?))
 }
 
-fn load(data: &[u8], offset: u32, size: Size) -> Option<u32> {
+#[inline]
+pub(crate) fn load(data: &[u8], offset: u32, size: Size) -> Option<u32> {
     match size {
         Size::Byte => byte(data, offset),
         Size::Half => half(data, offset),
@@ -356,12 +385,13 @@ fn load(data: &[u8], offset: u32, size: Size) -> Option<u32> {
     }
 }
 
-fn header_bytes(data: &[u8], offset: u32) -> Option<u32> {
+#[inline]
+pub(crate) fn header_bytes(data: &[u8], offset: u32) -> Option<u32> {
     byte(data, offset).map(|byte| 4 * (byte & 0xf))
 }
 
 /// Bytes of the packet, or beyond them what else is known of it.
-fn load_or_fact(packet: &Packet<'_>, offset: u32, size: Size) -> Option<u32> {
+pub(crate) fn load_or_fact(packet: &Packet<'_>, offset: u32, size: Size) -> Option<u32> {
     match offset {
         PACKET_TYPE => packet.outbound.map(|outbound| if outbound { OUTGOING } else { 0 }),
         INTERFACE => packet.interface,

@@ -92,18 +92,17 @@ impl Judge {
             return Ok(Fate::UnsetMemory);
         }
         let program = instructions(&ours).ok_or("it has no program")?;
+        let by_batch = in_batches(&ours, &self.frames);
         let mut matched_frames = 0;
-        for frame in &self.frames {
-            let packet =
-                Packet { data: &frame.data, wire_bytes: frame.wire_bytes, ..Packet::default() };
+        for (frame, in_batch) in self.frames.iter().zip(by_batch) {
             let expected = theirs.matches(&frame.data, frame.wire_bytes);
             matched_frames += usize::from(expected);
-            let answer = ours.matches(&packet);
+            let answer = ours.matches(&packet(frame));
             let by_program = self.libpcap.run(&program, &frame.data, frame.wire_bytes);
-            if (answer, by_program) != (expected, expected) {
+            if [answer, in_batch, by_program] != [expected; 3] {
                 return Err(format!(
-                    "on {} ({} of {} bytes) libpcap says {expected}, our evaluator {answer}, our \
-                     program {by_program}",
+                    "on {} ({} of {} bytes) libpcap says {expected}, our evaluator {answer}, in a \
+                     batch {in_batch}, our program {by_program}",
                     frame.kind,
                     frame.data.len(),
                     frame.wire_bytes
@@ -151,6 +150,26 @@ fn uses(text: &str, is_such: &dyn Fn(&Primitive) -> bool) -> bool {
         }
     }
     matches!(parse(text), Ok(Some(expression)) if any(&expression, is_such))
+}
+
+fn packet(frame: &Frame) -> Packet<'_> {
+    Packet { data: &frame.data, wire_bytes: frame.wire_bytes, ..Packet::default() }
+}
+
+/// The answers to batches of all sizes.
+fn in_batches(filter: &Filter, frames: &[Frame]) -> Vec<bool> {
+    let mut batch = filter.batch();
+    let packets: Vec<Packet<'_>> = frames.iter().map(packet).collect();
+    let mut answers = Vec::with_capacity(packets.len());
+    let mut rest = packets.as_slice();
+    while !rest.is_empty() {
+        let count = (1 + answers.len() % 97).min(64).min(rest.len());
+        let (some, others) = rest.split_at(count);
+        let bits = batch.matches(some);
+        answers.extend((0..count).map(|lane| bits >> lane & 1 == 1));
+        rest = others;
+    }
+    answers
 }
 
 fn instructions(filter: &Filter) -> Option<Vec<Instruction>> {
