@@ -7,13 +7,16 @@
 //! decided once for all of them.
 
 use crate::condition::{Operand, Relation, Size, Test, Value, ValueId, Values};
-use crate::evaluate::{Packet, Range, header_bytes, load, load_or_fact};
+use crate::evaluate::{Packet, header_bytes, load, load_or_fact};
 use crate::graph::{Graph, Node, Target};
 use crate::meaning::{ANCILLARY, operate};
 use crate::syntax::Operator;
 
 /// Packets that are asked about at once.
 pub const BATCH_PACKETS_MAX: usize = 64;
+
+/// As many lanes are compared one by one sooner than all of them at once.
+const FEW: u32 = 4;
 
 type Column = [u32; BATCH_PACKETS_MAX];
 
@@ -55,11 +58,33 @@ struct Step {
 #[derive(Debug, Clone)]
 enum Action {
     /// Whether bits of a column are within a range.
-    Ask { column: u32, mask: u32, range: Range },
+    Ask { column: u32, range: Range },
     /// How bits of a column compare with another one.
     Compare { left: u32, mask: u32, relation: Relation, right: u32 },
     /// A column becomes the variable's; those that depend on it are not known any more.
     Set { variable: u32, value: u32, dependents: Vec<u32> },
+}
+
+/// From `low` to `span` more than it, looking at the bits of `mask`.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    mask: u32,
+    low: u32,
+    span: u32,
+}
+
+impl Range {
+    /// What bits under `mask` stand in `relation` to `constant`.
+    fn of(mask: u32, relation: Relation, constant: u32) -> Self {
+        let from = |low: u32| Self { mask, low, span: u32::MAX - low };
+        match (relation, constant) {
+            (Relation::Equal, _) => Self { mask, low: constant, span: 0 },
+            (Relation::GreaterEqual, _) => from(constant),
+            // Nothing is: no bit is 1.
+            (Relation::Greater, u32::MAX) => Self { mask: 0, low: 1, span: 0 },
+            (Relation::Greater, _) => from(constant + 1),
+        }
+    }
 }
 
 /// What a column holds.
@@ -253,10 +278,10 @@ impl Batch {
     /// Lanes that go on by yes, and by no.
     fn part(&mut self, place: usize, lanes: u64) -> (u64, u64) {
         match &self.steps[place].action {
-            Action::Ask { column, mask, range } => {
+            Action::Ask { column, range } => {
                 let column = *column as usize;
-                let answers = within(&self.columns[column], *mask, *range);
                 let lanes = lanes & !self.failed[column];
+                let answers = within(&self.columns[column], lanes, *range);
                 (lanes & answers, lanes & !answers)
             }
             Action::Compare { left, mask, relation, right } => {
@@ -286,8 +311,9 @@ impl Batch {
 
     /// Fills `lanes` of a column from packets or from columns that are filled there.
     fn fill(&mut self, number: usize, lanes: u64, packets: &[Packet<'_>]) {
-        let mut column = self.columns[number];
-        let to = &mut column;
+        // What a column is computed from stands before it.
+        let (before, from_here) = self.columns.split_at_mut(number);
+        let Some(to) = from_here.first_mut() else { return };
         let failed = match self.sources[number] {
             Source::Constant(constant) => {
                 to.fill(constant);
@@ -311,7 +337,7 @@ impl Batch {
             }
             Source::LoadAt { at, offset, size } => {
                 let at = at as usize;
-                let places = &self.columns[at];
+                let places = &before[at];
                 let without = lanes & self.failed[at];
                 without
                     | each_lane(lanes & !without, to, |lane| {
@@ -321,7 +347,7 @@ impl Batch {
             Source::Binary(operator, left, right) => {
                 let (left, right) = (left as usize, right as usize);
                 let without = lanes & (self.failed[left] | self.failed[right]);
-                let (left, right) = (&self.columns[left], &self.columns[right]);
+                let (left, right) = (&before[left], &before[right]);
                 without
                     | each_lane(lanes & !without, to, |lane| {
                         operate(operator, left[lane], right[lane])
@@ -330,7 +356,6 @@ impl Batch {
             // Until it is set.
             Source::Variable => each_lane(lanes, to, |_| Some(0)),
         };
-        self.columns[number] = column;
         self.known[number] |= lanes;
         self.failed[number] |= failed;
     }
@@ -340,7 +365,7 @@ fn ask(builder: &Builder<'_>, test: &Test) -> Action {
     let (column, mask) = (builder.column(test.value), test.mask);
     match test.operand {
         Operand::Constant(constant) => {
-            Action::Ask { column, mask, range: Range::of(test.relation, constant) }
+            Action::Ask { column, range: Range::of(mask, test.relation, constant) }
         }
         Operand::Value(operand) => Action::Compare {
             left: column,
@@ -403,16 +428,22 @@ fn each_lane(lanes: u64, column: &mut Column, value: impl Fn(usize) -> Option<u3
     failed
 }
 
-/// Lanes whose bits are within the range, of all lanes.
-fn within(column: &Column, mask: u32, range: Range) -> u64 {
+/// Lanes whose bits are within the range; what it says of others than `lanes` means nothing.
+fn within(column: &Column, lanes: u64, range: Range) -> u64 {
+    let Range { mask, low, span } = range;
+    if lanes.count_ones() <= FEW {
+        let is_within = |lane: &usize| (column[*lane] & mask).wrapping_sub(low) <= span;
+        return Lanes(lanes).filter(is_within).fold(0, |answers, lane| answers | 1 << lane);
+    }
     let mut answers = [0; BATCH_PACKETS_MAX];
-    if range.is_one() {
+    // Without a span there is a shorter way, which most tests take.
+    if span == 0 {
         for (answer, value) in answers.iter_mut().zip(column) {
-            *answer = u8::from(value & mask == range.low);
+            *answer = u8::from(value & mask == low);
         }
     } else {
         for (answer, value) in answers.iter_mut().zip(column) {
-            *answer = u8::from(range.holds(value & mask));
+            *answer = u8::from((value & mask).wrapping_sub(low) <= span);
         }
     }
     bits(&answers)

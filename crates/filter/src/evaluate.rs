@@ -28,40 +28,6 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Numbers from `low` on, `span` more than one of them, without a wrap.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Range {
-    pub low: u32,
-    span: u32,
-    /// None at all: no number is greater than the greatest.
-    is_empty: bool,
-}
-
-impl Range {
-    /// Those that `relation` holds for, before `constant`.
-    pub(crate) fn of(relation: Relation, constant: u32) -> Self {
-        let from = |low: u32| Self { low, span: u32::MAX - low, is_empty: false };
-        match relation {
-            Relation::Equal => Self { low: constant, span: 0, is_empty: false },
-            Relation::GreaterEqual => from(constant),
-            Relation::Greater => match constant.checked_add(1) {
-                Some(low) => from(low),
-                None => Self { low: 0, span: 0, is_empty: true },
-            },
-        }
-    }
-
-    /// Whether it is one number alone.
-    pub(crate) fn is_one(self) -> bool {
-        self.span == 0 && !self.is_empty
-    }
-
-    #[inline]
-    pub(crate) fn holds(self, value: u32) -> bool {
-        value.wrapping_sub(self.low) <= self.span && !self.is_empty
-    }
-}
-
 /// End of the filter, as a step's number.
 const ACCEPT: u32 = u32::MAX;
 const REJECT: u32 = u32::MAX - 1;
@@ -79,7 +45,8 @@ pub(crate) struct Evaluator {
 struct Step {
     what: What,
     mask: u32,
-    range: Range,
+    relation: Relation,
+    constant: u32,
     yes: u32,
     no: u32,
 }
@@ -168,8 +135,15 @@ impl Evaluator {
         for number in &order {
             let step = match graph.nodes[*number as usize] {
                 Node::Test { test, yes, no } => {
-                    let (what, range) = evaluator.what(&graph.values, &test);
-                    Step { what, mask: test.mask, range, yes: place(yes), no: place(no) }
+                    let (what, constant) = evaluator.what(&graph.values, &test);
+                    Step {
+                        what,
+                        mask: test.mask,
+                        relation: test.relation,
+                        constant,
+                        yes: place(yes),
+                        no: place(no),
+                    }
                 }
                 Node::Set { variable, value, next } => {
                     evaluator.variables = evaluator.variables.max(variable.0 as usize + 1);
@@ -179,7 +153,8 @@ impl Evaluator {
                     Step {
                         what,
                         mask: u32::MAX,
-                        range: Range::of(Relation::Equal, 0),
+                        relation: Relation::Equal,
+                        constant: 0,
                         yes: next,
                         no: next,
                     }
@@ -190,13 +165,13 @@ impl Evaluator {
         evaluator
     }
 
-    fn what(&mut self, values: &Values, test: &crate::condition::Test) -> (What, Range) {
+    fn what(&mut self, values: &Values, test: &crate::condition::Test) -> (What, u32) {
         let relation = test.relation;
         let constant = match test.operand {
             Operand::Constant(constant) => constant,
             Operand::Value(operand) => {
                 let (first, end) = self.computed(values, &[test.value, operand]);
-                return (What::Pair { first, end, relation }, Range::of(Relation::Equal, 0));
+                return (What::Pair { first, end, relation }, 0);
             }
         };
         let what = match values.get(test.value) {
@@ -212,7 +187,7 @@ impl Evaluator {
             },
             _ => self.computation(values, test.value),
         };
-        (what, Range::of(relation, constant))
+        (what, constant)
     }
 
     fn computation(&mut self, values: &Values, value: ValueId) -> What {
@@ -295,7 +270,7 @@ impl Evaluator {
                 }
             };
             let Some(value) = value else { return REJECT };
-            at = match step.range.holds(value & step.mask) {
+            at = match step.relation.holds(value & step.mask, step.constant) {
                 true => step.yes,
                 false => step.no,
             };
@@ -367,13 +342,16 @@ fn byte(data: &[u8], offset: u32) -> Option<u32> {
 
 #[inline]
 fn half(data: &[u8], offset: u32) -> Option<u32> {
-    let bytes = data.get(offset as usize..)?.first_chunk()?;
+    let offset = offset as usize;
+    let bytes = data.get(offset..offset + 2)?.first_chunk()?;
     Some(u32::from(u16::from_be_bytes(*bytes)))
 }
 
 #[inline]
 fn word(data: &[u8], offset: u32) -> Option<u32> {
-    Some(u32::from_be_bytes(*data.get(offset as usize..)?.first_chunk()?))
+    // 64 bits have room for this sum.
+    let offset = offset as usize;
+    Some(u32::from_be_bytes(*data.get(offset..offset + 4)?.first_chunk()?))
 }
 
 #[inline]
