@@ -36,7 +36,8 @@
 //! # Limits
 //!
 //! Links: Ethernet, raw IP, Linux cooked capture v1 and v2. Refused by name: `protochain` (it needs a loop),
-//! `gateway`, and the tests for ATM, SS7, 802.11, ARCnet and pf's log. At most 400 levels within each other.
+//! `gateway`, and the tests for ATM, SS7, 802.11, ARCnet and pf's log. At most 400 levels within each other,
+//! and 1,000 arithmetic operators in one comparison.
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 //! `and` and `or` bind equally and from the left, `not` binds tighter. An identifier without words in
 //! front (`port 80 or 443`) inherits those of the one before. A parenthesis may hold an expression,
 //! identifiers that inherit, or arithmetic; which of them shows only inside, so all three are
-//! read by one function, as an [`Item`].
+//! read by one function, as an `Item`.
 
 mod arithmetic;
 mod cursor;
@@ -25,6 +25,9 @@ use cursor::Cursor;
 /// Parentheses, `not` and `[` within each other, at most.
 const DEPTH_MAX: usize = 400;
 
+/// Arithmetic operators in one comparison, at most: each may be a level of its own.
+const OPERATORS_MAX: usize = 1_000;
+
 /// What a piece of text turns out to be.
 enum Item {
     /// A bare number: an identifier or an operand.
@@ -41,7 +44,7 @@ pub fn parse(text: &str) -> Result<Option<Expression>> {
     if tokens.is_empty() {
         return Ok(None);
     }
-    let mut parser = Parser { cursor: Cursor::new(tokens, text.len()), depth: 0 };
+    let mut parser = Parser { cursor: Cursor::new(tokens, text.len()), depth: 0, operators: 0 };
     let item = parser.item(None)?;
     let (first, qualifiers) = parser.whole(item)?;
     let (expression, _) = parser.chain(first, qualifiers)?;
@@ -55,6 +58,8 @@ pub fn parse(text: &str) -> Result<Option<Expression>> {
 struct Parser {
     cursor: Cursor,
     depth: usize,
+    /// Since the last comparison.
+    operators: usize,
 }
 
 impl Parser {
@@ -145,6 +150,7 @@ impl Parser {
         let Some(comparison) = self.comparison_ahead() else { return Ok(Item::Arithmetic(left)) };
         self.cursor.advance();
         let right = self.arithmetic()?;
+        self.operators = 0;
         let primitive = Primitive::Relation { left, comparison, right };
         let relation = Expression::Primitive(primitive, self.cursor.since(start));
         Ok(Item::Expression(relation, None))

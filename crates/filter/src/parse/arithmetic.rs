@@ -4,7 +4,7 @@
 //! left. `%` and `^` have no rank in libpcap's grammar: whatever follows one of them belongs to its
 //! right side, and whatever precedes it is not taken apart for it.
 
-use super::{Item, Parser};
+use super::{Item, OPERATORS_MAX, Parser};
 use crate::error::Result;
 use crate::keyword::Keyword;
 use crate::syntax::{Arithmetic, Operator, Protocol};
@@ -70,6 +70,11 @@ impl Parser {
                 }
                 self.join(&mut operands, &mut operators);
             }
+            if self.operators == OPERATORS_MAX {
+                let message = format!("more than {OPERATORS_MAX} operators in one comparison");
+                return Err(self.cursor.error(message));
+            }
+            self.operators += 1;
             self.cursor.advance();
             operators.push(next);
             let start = self.cursor.start();

@@ -98,6 +98,18 @@ fn levels_within_each_other_are_limited() {
     assert!(parse(&long).is_ok());
 }
 
+#[test]
+fn operators_of_a_comparison_are_limited() {
+    let sum = |count: usize| format!("len{} = 1", "+ip[0]".repeat(count));
+    let both = format!("{} or {}", sum(1_000), sum(1_000));
+    assert!(parse(&both).is_ok());
+    // Each of them is a level for all that comes behind.
+    assert!(Filter::new(&both, Link::Ethernet).is_ok());
+    for text in [sum(1_001), sum(200_000), format!("len = len{}", "*(len - 1)".repeat(501))] {
+        assert!(parse(&text).unwrap_err().message.contains("1000 operators"), "{text:.40}");
+    }
+}
+
 /// Texts, what is pointed at in them, and a part of what is said.
 const REFUSED: [(&str, &str, &str); 24] = [
     ("port 65536", "65536", "65535"),
