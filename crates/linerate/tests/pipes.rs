@@ -18,6 +18,7 @@ use program::{Run, command, number};
 use running::{Place, Running, until};
 use rustix::fs::OFlags;
 use rustix::process::Signal;
+use store::{CaptureReader, Interface, LinkType, PcapngWriter, Record, Section};
 
 /// What a pipe holds at least before it is full (pipe(7)), but for the room of a last short write.
 const FULL_BYTES: u64 = 60_000;
@@ -52,7 +53,7 @@ fn packets_in(stream: Vec<u8>) -> (u64, bool) {
     if stream.is_empty() {
         return (0, true);
     }
-    let mut reader = store::CaptureReader::new(Cursor::new(stream), "stream").unwrap();
+    let mut reader = CaptureReader::new(Cursor::new(stream), "stream").unwrap();
     let mut packets = 0;
     loop {
         match reader.next_record() {
@@ -320,6 +321,41 @@ fn a_capture_in_pieces_is_read_to_the_packet() {
             }
         }
     }
+}
+
+#[test]
+fn a_recording_of_a_pipe_begins_when_its_link_type_shows() {
+    let place = Place::new();
+    let (port, store) = (place.port(), place.at("store"));
+    let capture = |interfaces, packets| {
+        let mut writer = PcapngWriter::new(vec![], &Section::default()).unwrap();
+        (0..interfaces).for_each(|_| {
+            writer.add_interface(&Interface::new(LinkType(101), 0)).unwrap();
+        });
+        (0..packets).for_each(|_| writer.write_record(&Record::new(1_000, &[0x45; 40])).unwrap());
+        writer.finish().unwrap()
+    };
+    let (section, interface) = (capture(0, 0).len(), capture(1, 0).len());
+    let bytes = capture(1, 1);
+    let running = Running::start(&["record", &port, "--to", &store]);
+    let mut writer = place.writer();
+    let segment = || {
+        let names = std::fs::read_dir(&store).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        names.into_iter().find(|path| path.to_string_lossy().contains(".pcapng"))
+    };
+    // Its section says nothing of a link type; its interface does, before there is a packet.
+    writer.write_all(&bytes[..section]).unwrap();
+    until("the section is read", || waiting_bytes(&writer) == 0);
+    assert_eq!(segment(), None);
+    writer.write_all(&bytes[section..interface]).unwrap();
+    until("the recording begins", || segment().is_some());
+    writer.write_all(&bytes[interface..]).unwrap();
+    drop(writer);
+    let (code, result) = running.end("stdout");
+    assert_eq!((code, number(&result, "recorded_packets")), (Some(0), 1), "{result}");
+    let mut recorded = CaptureReader::open(segment().unwrap()).unwrap();
+    recorded.next_record().unwrap().unwrap();
+    assert_eq!(recorded.interfaces()[0].link_type, LinkType(101));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! Frames come out of a file in the file's order, as fast as they are asked for; whoever wants
 //! them at their recorded times puts a schedule around the queue. Out of a pipe and into one they go as
 //! its other end gets on, and neither queue waits for that but in `wait`. Limit: one link type per queue,
-//! that of the file's first packet; records of another one are counted as filtered, since no
-//! interface could take them.
+//! that of the first packet, or where a pipe is silent after it, of the first interface; records of
+//! another one are counted as filtered, since no interface could take them.
 
 mod tx;
 
@@ -110,7 +110,7 @@ impl RecordSource for Find {
     }
 }
 
-/// A frame that did not fit into the batch before.
+/// A frame that did not fit into the batch before, or that showed the link type before there was a batch.
 #[derive(Debug)]
 struct Pending {
     data: Vec<u8>,
@@ -130,8 +130,8 @@ pub struct RecordRx<S> {
     counters: RxCounters,
 }
 
-/// Opens what is at `path`: a capture file, or a pipe that one comes through. The beginning of the latter,
-/// which says of what link type it is, is waited for as long as `go_on` says so.
+/// Opens what is at `path`: a capture file, or a pipe that one comes through. What says of which link
+/// type a pipe's packets are is waited for as long as `go_on` says so.
 pub fn open_rx(
     path: impl AsRef<Path>,
     mut go_on: impl FnMut() -> bool,
@@ -142,7 +142,11 @@ pub fn open_rx(
     while !capture.begin()? && go_on() {
         capture.wait(LOOK)?;
     }
-    Ok(Box::new(RecordRx::new(capture)))
+    let mut queue = RecordRx::new(capture);
+    while !queue.settle_link_type() && go_on() {
+        queue.source.wait(LOOK)?;
+    }
+    Ok(Box::new(queue))
 }
 
 /// The receiving queue of a capture file.
@@ -151,7 +155,9 @@ pub type FileRx = RecordRx<CaptureReader>;
 impl FileRx {
     /// Opens a capture file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::new(CaptureReader::open(path)?))
+        let mut queue = Self::new(CaptureReader::open(path)?);
+        queue.settle_link_type();
+        Ok(queue)
     }
 }
 
@@ -183,6 +189,35 @@ impl<S: RecordSource> RecordRx<S> {
         &self.source
     }
 
+    /// Reads as far as the link type shows: to the first packet or the end, or, where nothing more is
+    /// there now, to an interface. Returns whether it shows. pcapng describes an interface anywhere before
+    /// its first packet, and whoever asks what the queue yields asks before the first batch.
+    fn settle_link_type(&mut self) -> bool {
+        if self.link_type.is_some() || self.at_end {
+            return true;
+        }
+        match self.source.next_record() {
+            Ok(Some(record)) => {
+                let meta = meta_of(&record);
+                let (data, interface) = (record.data.to_vec(), record.interface);
+                self.counters.wire_packets += 1;
+                self.link_type = Some(link_type(&self.source, interface));
+                self.slot_bytes = self.slot_bytes.max(data.len());
+                self.pending = Some(Pending { data, meta });
+            }
+            Ok(None) => self.at_end = true,
+            Err(failure) if failure.is_would_block() => {
+                self.link_type = self.source.interfaces().first().map(|first| first.link_type);
+                return self.link_type.is_some();
+            }
+            Err(failure) => {
+                self.at_end = true;
+                self.failure = Some(failure);
+            }
+        }
+        true
+    }
+
     /// Moves records into `batch` until it is full or the source ends.
     fn fill(&mut self, batch: &mut Batch) {
         while !self.at_end && !batch.is_full() {
@@ -199,13 +234,7 @@ impl<S: RecordSource> RecordRx<S> {
                     return;
                 }
             };
-            let meta = FrameMeta {
-                time_ns: record.time_ns,
-                time_source: None,
-                checksum_pending: false,
-                wire_length: record.original_length,
-            };
-            let interface = record.interface;
+            let (meta, interface) = (meta_of(&record), record.interface);
             let pushed = batch.push(record.data, meta);
             let rejected = (!pushed).then(|| record.data.to_vec());
             self.counters.wire_packets += 1;
@@ -286,6 +315,15 @@ impl<S: RecordSource> RxQueue for RecordRx<S> {
             link_type: self.link_type.unwrap_or_else(|| link_type(&self.source, 0)).0,
             speed_bps: None,
         }
+    }
+}
+
+fn meta_of(record: &Record<'_>) -> FrameMeta {
+    FrameMeta {
+        time_ns: record.time_ns,
+        time_source: None,
+        checksum_pending: false,
+        wire_length: record.original_length,
     }
 }
 
