@@ -4,6 +4,7 @@
 //!
 //! * *source*: something that a worker receives frames from. A port is one; so are the
 //!   [`generate::Generator`] and a [`paced::Paced`] replay, which are receiving queues too;
+//! * *filter*: what takes frames out before they come to a stage ([`filtered`]);
 //! * *stage*: what is done to a batch on its way ([`stages`]);
 //! * *worker*: one thread that runs source → stage → port to completion ([`worker`]);
 //! * *plan*: which worker runs on which CPU, and why ([`plan`]);
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod filtered;
 pub mod generate;
 pub mod histogram;
 pub mod ledger;

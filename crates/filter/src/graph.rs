@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::condition::{Condition, Test, ValueId, Values, Variable};
+use crate::condition::{Condition, Operand, Test, Value, ValueId, Values, Variable};
 use crate::syntax::Joint;
 
 /// Where an answer leads.
@@ -99,6 +99,38 @@ impl Graph {
             }
         }
         order
+    }
+
+    /// Whether a step looks at `wanted`, as it is or as a part of something else.
+    pub fn asks(&self, wanted: Value) -> bool {
+        let Some(wanted) = self.values.find(wanted) else { return false };
+        let mut open = Vec::new();
+        for number in self.order() {
+            match self.nodes[number as usize] {
+                Node::Test { test, .. } => {
+                    open.push(test.value);
+                    if let Operand::Value(other) = test.operand {
+                        open.push(other);
+                    }
+                }
+                Node::Set { value, .. } => open.push(value),
+            }
+        }
+        let mut is_seen = vec![false; self.values.count()];
+        while let Some(value) = open.pop() {
+            if value == wanted {
+                return true;
+            }
+            if std::mem::replace(&mut is_seen[value.0 as usize], true) {
+                continue;
+            }
+            match self.values.get(value) {
+                Value::Load { at: Some(at), .. } => open.push(at),
+                Value::Operation(_, left, right) => open.extend([left, right]),
+                _ => {}
+            }
+        }
+        false
     }
 
     /// Leaves out what is not reached, and keeps equal nodes once.

@@ -64,6 +64,7 @@ pub use link::Link;
 pub use names::{Names, PortName, SystemNames};
 pub use program::{Instruction, Program};
 
+use condition::{Size, Value};
 use evaluate::Evaluator;
 use graph::{Graph, Target};
 
@@ -134,6 +135,20 @@ impl Filter {
         Batch::of(&self.graph)
     }
 
+    /// Whether it looks at [`Packet::outbound`]: its packets' bytes do not say which way they went.
+    pub fn asks_direction(&self) -> bool {
+        self.asks(meaning::PACKET_TYPE, Size::Half)
+    }
+
+    /// Whether it looks at [`Packet::interface`].
+    pub fn asks_interface(&self) -> bool {
+        self.asks(meaning::INTERFACE, Size::Word)
+    }
+
+    fn asks(&self, fact: u32, size: Size) -> bool {
+        self.graph.asks(Value::Load { at: None, offset: fact, size })
+    }
+
     /// The filter as classic BPF, for libpcap's machine and, up to
     /// [`program::KERNEL_INSTRUCTIONS_MAX`], for the kernel's. `None` if its arithmetic needs more words of
     /// memory than that machine has.
@@ -144,5 +159,25 @@ impl Filter {
     /// The tests that it consists of.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_in_the_bytes_is_told() {
+        for (text, link, expected) in [
+            ("tcp", Link::Ethernet, (false, false)),
+            ("inbound or tcp", Link::Ethernet, (true, false)),
+            ("not outbound and ifindex 3", Link::Raw, (true, true)),
+            ("ifindex 3", Link::LinuxCooked, (false, true)),
+            ("inbound and ifindex 3", Link::LinuxCooked2, (false, false)),
+            ("", Link::Ethernet, (false, false)),
+        ] {
+            let filter = Filter::new(text, link).unwrap();
+            assert_eq!((filter.asks_direction(), filter.asks_interface()), expected, "{text}");
+        }
     }
 }

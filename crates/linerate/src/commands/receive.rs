@@ -16,6 +16,8 @@ use sys::clock::Clock;
 
 use crate::carrier::{self, Way};
 use crate::exit::{self, Exit};
+use crate::expression::Expression;
+use crate::filtered_port;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -32,12 +34,13 @@ arrival time less the time in the stamp: between two machines it is only as good
 Examples:
   linerate receive eth0 --duration 10s
   linerate receive eth0 --count 1M --ring 256MiB
+  linerate receive eth0 --filter 'udp port 53 and not host 10.0.0.1'
   linerate receive pcap:trace.pcapng --json")]
 pub struct ReceiveArgs {
     /// Where frames come from
     #[arg(value_parser = run_args::port)]
     pub port: PortSpec,
-    /// End after exactly this many frames
+    /// End after exactly this many frames, with --filter of those that match
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
     /// How to receive
@@ -55,6 +58,9 @@ pub struct InputArgs {
     /// Memory of the kernel's ring, at least 2MiB
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring)]
     pub ring: u64,
+    /// Take only frames that match this expression of the pcap filter language, tcpdump's
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
     /// Keep only this many bytes of each frame
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub snap: Option<u32>,
@@ -74,8 +80,25 @@ impl InputArgs {
         ("--ring", port.interface().map_or(0, |_| self.ring))
     }
 
+    /// Opens the port.
+    pub fn open(
+        &self,
+        port: &PortSpec,
+        patience: &Patience,
+        output: Output,
+    ) -> anyhow::Result<Box<dyn RxQueue>> {
+        let options = self.options();
+        Ok(match &self.filter {
+            None => engine::ports::open_rx(port, &options, patience)?,
+            Some(text) => {
+                let expression = Expression::new(text, output)?;
+                filtered_port::open_rx(&expression, port, &options, patience)?
+            }
+        })
+    }
+
     /// What a port wants to know.
-    pub fn options(&self) -> RxOptions {
+    fn options(&self) -> RxOptions {
         RxOptions {
             ring_bytes: usize::try_from(self.ring).unwrap_or(usize::MAX),
             snap_bytes: self.snap.unwrap_or(u32::MAX),
@@ -92,7 +115,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = engine::ports::open_rx(&args.port, &args.input.options(), &patience)?;
+    let rx = args.input.open(&args.port, &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();
@@ -138,6 +161,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         "interrupted": signals.seen(),
         "clock": output::clock(&worker.clock),
         "error": worker.error.as_ref().map(ToString::to_string),
+        "filtered_packets": counters.filtered_packets,
         "ledger": ledger,
     });
     merge(&mut fields, measured(&report));

@@ -25,6 +25,9 @@ use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
 use crate::units;
 
+/// Longer expressions are not repeated in each segment, whose first 64 KiB have other texts, too.
+const FILTER_TEXT_BYTES_MAX: usize = 16_384;
+
 /// Options of `record`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -35,7 +38,8 @@ loss is counted as storage, writing goes on when there is room again, and the ex
 Examples:
   linerate record eth0 --to /data/capture
   linerate record eth0 --to store --duration 10s --json
-  linerate record eth0 --to store --count 1M --snap 128")]
+  linerate record eth0 --to store --count 1M --snap 128
+  linerate record eth0 --to store --filter 'tcp port 443'")]
 pub struct RecordArgs {
     /// Where frames come from
     #[arg(value_parser = run_args::port)]
@@ -43,7 +47,7 @@ pub struct RecordArgs {
     /// Directory of the store; made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,
-    /// End after exactly this many frames
+    /// End after exactly this many frames, with --filter of those that match
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
     /// Length of a segment, at least 4MiB
@@ -76,7 +80,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port), ("--pool", args.pool)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = engine::ports::open_rx(&args.port, &args.input.options(), &patience)?;
+    let rx = args.input.open(&args.port, &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
     let mut config = RecorderConfig::new(&args.to, interface(&args.port, &description, args));
@@ -152,6 +156,7 @@ fn conclude<R: RxQueue>(
             "plane": "user",
             "to": args.to,
             "received_packets": counters.wire_packets,
+            "filtered_packets": counters.filtered_packets,
             "recorded_packets": stored.packets,
             "recorded_bytes": stored.bytes,
             "lost_packets": ledger.lost_packets(),
@@ -223,6 +228,7 @@ fn interface(spec: &PortSpec, description: &PortDescription, args: &RecordArgs) 
     let mut interface = Interface::new(LinkType(description.link_type), snap_length);
     interface.name = Some(spec.interface().map_or_else(|| spec.to_string(), str::to_owned));
     interface.description = Some(description.mechanism.clone());
+    interface.filter = args.input.filter.clone().filter(|text| text.len() <= FILTER_TEXT_BYTES_MAX);
     interface.speed_bits_per_second = description.speed_bps;
     interface.mac = spec
         .interface()

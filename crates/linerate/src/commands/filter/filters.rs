@@ -1,17 +1,15 @@
 //! An expression's filters: one for each kind of link that packets come from.
 
-use std::io::{self, IsTerminal};
-
-use filter::{Filter, FilterError, Link, Packet};
+use filter::{Filter, Link, Packet};
 use store::record::{Interface, LinkType};
 
 use crate::exit::Usage;
-use crate::output::{Output, complain};
+use crate::expression::Expression;
+use crate::output::Output;
 
 /// Made of one expression.
 pub(super) struct Filters<'a> {
-    text: &'a str,
-    output: Output,
+    expression: Expression<'a>,
     of: Vec<(Link, Filter)>,
     /// By interface of a capture, the number of its link's filter.
     by_interface: Vec<Result<usize, LinkType>>,
@@ -20,15 +18,12 @@ pub(super) struct Filters<'a> {
 impl<'a> Filters<'a> {
     /// Refuses a text that is none on any link.
     pub(super) fn new(text: &'a str, output: Output) -> Result<Self, Usage> {
-        let filters = Self { text, output, of: Vec::new(), by_interface: Vec::new() };
-        match filter::parse::parse(text) {
-            Ok(_) => Ok(filters),
-            Err(error) => Err(filters.refuse(&error)),
-        }
+        let expression = Expression::new(text, output)?;
+        Ok(Self { expression, of: Vec::new(), by_interface: Vec::new() })
     }
 
     pub(super) fn text(&self) -> &str {
-        self.text
+        self.expression.text()
     }
 
     /// Each link that was asked for, with its filter.
@@ -41,7 +36,7 @@ impl<'a> Filters<'a> {
         if let Some(number) = self.of.iter().position(|(known, _)| *known == link) {
             return Ok(number);
         }
-        let filter = Filter::new(self.text, link).map_err(|error| self.refuse(&error))?;
+        let filter = self.expression.on(link)?;
         self.of.push((link, filter));
         Ok(self.of.len() - 1)
     }
@@ -69,13 +64,5 @@ impl<'a> Filters<'a> {
         let number = self.by_interface.get(interface as usize).copied();
         let filter = self.of.get(number.transpose()?.unwrap_or(usize::MAX));
         Ok(filter.is_some_and(|(_, filter)| filter.matches(packet)))
-    }
-
-    /// Shows people the place in the text; a script gets the one line that names it.
-    fn refuse(&self, error: &FilterError) -> Usage {
-        if !self.output.is_json() && io::stderr().is_terminal() {
-            complain(&error.pointed(self.text));
-        }
-        Usage(error.to_string())
     }
 }
