@@ -281,13 +281,13 @@ fn signals_end_a_run() -> Outcome {
     }
 
     // A peer that is down takes no frame: an orderly end waits a second for it, so the second
-    // signal, 50 ms after the first, is what ends the program.
+    // signal, late enough to be another one, is what ends the program.
     let run = Wire::start(&wire.here, &["generate", "packet:here", "--rate", "1kpps", "--json"]);
     Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     let begun = Instant::now();
     run.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(500));
     run.signal(Signal::INT);
     let run = run.finish();
     assert_eq!(run.code, Some(130), "{run:?}");
