@@ -149,28 +149,28 @@ impl Find {
         Ok(find)
     }
 
-    /// Opens the captures among the paths; gives the segments. What is named twice, or lies in a directory
-    /// that is named, too, is there once.
+    /// Opens the captures among the paths, as often as they are named; gives the segments, each of them once,
+    /// also if the directory that it lies in is named, too: a recorder's account goes one way.
     fn list<P: AsRef<Path>>(&mut self, paths: &[P]) -> Result<Vec<SegmentEntry>> {
         let mut seen = BTreeSet::new();
         let mut is_new = |path: &Path| {
             seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()))
         };
-        let mut entries = Vec::new();
+        let mut listed = Vec::new();
         for path in paths.iter().map(AsRef::as_ref) {
             if path.is_dir() {
-                let listed = segments::of_directory(path, &mut self.report)?;
-                entries.extend(listed.into_iter().filter(|entry| is_new(&entry.path)));
+                listed.extend(segments::of_directory(path, &mut self.report)?);
             } else if !segment::is_regular(path) {
                 return Err(StoreError::NotAFile { name: path.display().to_string() });
-            } else if is_new(path) {
+            } else {
                 match segments::of_file(path)? {
-                    Some(entry) => entries.push(entry),
+                    Some(entry) => listed.push(entry),
                     None => self.add_capture(path)?,
                 }
             }
         }
-        Ok(entries)
+        listed.retain(|entry| is_new(&entry.path));
+        Ok(listed)
     }
 
     fn add_capture(&mut self, path: &Path) -> Result<()> {
