@@ -15,9 +15,7 @@ const MAGICS: [[u8; 4]; 5] = [
 fuzz_target!(|input: (u8, Vec<u8>)| {
     let (choice, mut bytes) = input;
     // One in six goes unchanged, so that the detection of formats is met too.
-    if let (Some(magic), Some(head)) =
-        (MAGICS.get(usize::from(choice % 6)), bytes.get_mut(..4))
-    {
+    if let (Some(magic), Some(head)) = (MAGICS.get(usize::from(choice % 6)), bytes.get_mut(..4)) {
         head.copy_from_slice(magic);
     }
     let length = bytes.len();

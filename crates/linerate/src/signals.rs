@@ -1,10 +1,13 @@
-//! SIGINT, SIGTERM and SIGHUP: the first ends the run in order, a second one ends the program at once.
+//! SIGINT, SIGTERM and SIGHUP: the first ends the run in order, a later one ends the program at once.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use engine::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals as Pending;
 
 /// Not among those that `signal_hook` names; the same on all architectures of Linux but MIPS and
 /// PA-RISC (signal(7)).
@@ -12,6 +15,11 @@ const SIGXFSZ: i32 = 25;
 
 /// Exit code of a program that was told twice.
 const AT_ONCE: i32 = 130;
+/// Signals within this time are one: timeout(1) tells its child and then their process group, and so do
+/// shells and terminals that pass on a signal which the group has got.
+const ONE_SIGNAL: Duration = Duration::from_millis(300);
+/// The thread that waits for the first signal does little else.
+const STACK_BYTES: usize = 64 << 10;
 
 /// Whether a signal was the cause that a run ended.
 #[derive(Debug, Clone)]
@@ -20,25 +28,48 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on a signal raises `stop`, a second one ends the program.
+    /// From now on a signal raises `stop`, and one that comes later than [`ONE_SIGNAL`] after it ends the
+    /// program. To be called once.
     pub fn install(stop: &Stop) -> sys::Result<Self> {
-        let seen = Arc::new(AtomicBool::new(false));
+        let doing = |source| {
+            sys::Error::new("installing the handler of SIGINT, SIGTERM and SIGHUP", source)
+        };
+        let (seen, armed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let hangup = (!hangup_is_ignored()).then_some(SIGHUP);
-        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-            // In this order: the first signal finds `seen` down and only raises it.
-            signal_hook::flag::register_conditional_shutdown(signal, AT_ONCE, Arc::clone(&seen))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)))
-                .and_then(|_| signal_hook::flag::register(signal, stop.flag()))
-                .map_err(|source| {
-                    sys::Error::new("installing the handler of SIGINT, SIGTERM and SIGHUP", source)
-                })?;
+        let signals: Vec<i32> = [SIGINT, SIGTERM].into_iter().chain(hangup).collect();
+        for signal in &signals {
+            signal_hook::flag::register(*signal, stop.flag())
+                .and_then(|_| signal_hook::flag::register(*signal, Arc::clone(&seen)))
+                .and_then(|_| {
+                    let armed = Arc::clone(&armed);
+                    signal_hook::flag::register_conditional_shutdown(*signal, AT_ONCE, armed)
+                })
+                .map_err(doing)?;
         }
+        let pending = Pending::new(&signals).map_err(doing)?;
+        arm_later(pending, armed)?;
         Ok(Self { seen })
     }
 
     /// Whether a signal came.
     pub fn seen(&self) -> bool {
-        self.seen.load(std::sync::atomic::Ordering::Relaxed)
+        self.seen.load(Ordering::Relaxed)
+    }
+}
+
+/// Raises `armed` when the first signal is [`ONE_SIGNAL`] old. In a thread of its own, since whatever the
+/// others wait for must not keep a second signal from ending the program.
+fn arm_later(mut pending: Pending, armed: Arc<AtomicBool>) -> sys::Result<()> {
+    let builder = thread::Builder::new().name("signals".into()).stack_size(STACK_BYTES);
+    let started = builder.spawn(move || {
+        if pending.forever().next().is_some() {
+            thread::sleep(ONE_SIGNAL);
+            armed.store(true, Ordering::Relaxed);
+        }
+    });
+    match started {
+        Ok(_) => Ok(()),
+        Err(source) => Err(sys::Error::of_thread("starting the thread signals", source)),
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use program::{Run, command, number};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use store::{CaptureReader, Interface, LinkType, PcapngWriter, Record, Section};
 
 const PACKETS: u64 = 20_000;
 
@@ -46,7 +47,7 @@ fn read(mut child: Child, mut answer: Vec<u8>) -> (Vec<u8>, Option<i32>, Vec<Val
 }
 
 fn packets_in(answer: Vec<u8>) -> u64 {
-    let mut reader = store::CaptureReader::new(std::io::Cursor::new(answer), "answer").unwrap();
+    let mut reader = CaptureReader::new(std::io::Cursor::new(answer), "answer").unwrap();
     let mut packets = 0;
     while reader.next_record().unwrap().is_some() {
         packets += 1;
@@ -78,8 +79,9 @@ fn one_signal_ends_a_search_with_a_whole_file_and_a_partial_answer() {
 fn two_signals_end_a_search_at_once() {
     let (_directory, [_, store]) = recorded();
     let (mut child, _) = waiting(&store);
-    // Two different ones are not taken for one, however soon the second comes.
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // By then it is another one, and no echo of the first.
+    std::thread::sleep(Duration::from_secs(1));
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
@@ -137,10 +139,43 @@ fn packets_cut_before_their_ports_are_undecided() {
         assert_eq!(number(&replayed, "undecided_packets"), undecided, "{replayed}");
     }
     let port = format!("pcap:{}", at("plain.pcapng"));
+    let whole = Run::of(&["receive", &port, "--json"]).expect(0).result();
+    assert_eq!(number(&whole, "cut_packets"), 0, "{whole}");
     let received = Run::of(&["receive", &port, "--snap", "60", "--json"]).expect(0).result();
-    assert_eq!(number(&received, "received_bytes"), 60_000, "{received}");
+    // What was on the wire counts, and that the rest was not looked at is said.
+    assert_eq!(received["received_bytes"], whole["received_bytes"], "{received}");
+    assert_eq!(number(&received, "cut_packets"), 1_000, "{received}");
     assert_eq!(number(&received, "corrupt_packets"), 0, "{received}");
     assert_eq!(received["ledger"]["balanced"], true);
     let run = Run::of(&["receive", &port, "--snap", "0"]).expect(2);
     assert!(run.stderr.contains("--snap"), "{run:?}");
+}
+
+#[test]
+fn times_that_an_interface_cannot_express_are_written_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let mut interface = Interface::new(LinkType::ETHERNET, 0);
+    interface.time_offset_s = 3_600;
+    let mut writer = PcapngWriter::new(vec![], &Section::default()).unwrap();
+    writer.add_interface(&interface).unwrap();
+    let record = |n: u64| Record::new(3_600_000_000_000 + n, &[1; 60]);
+    writer.write_record(&record(1)).unwrap();
+    let mut bytes = writer.finish().unwrap();
+    // A packet without a time, which stands for 0 (draft-ietf-opsawg-pcapng, Simple Packet Block).
+    let words = [3, 76, 60];
+    bytes.extend(words.iter().flat_map(|word: &u32| word.to_le_bytes()));
+    bytes.extend([2; 60]);
+    bytes.extend(76_u32.to_le_bytes());
+    std::fs::write(at("simple.pcapng"), bytes).unwrap();
+    let found = at("found.pcapng");
+    let find = ["find", &at("simple.pcapng"), "--write", &found, "--json"];
+    let result = Run::of(&find).expect(0).result();
+    assert_eq!(number(&result, "written_packets"), 2, "{result}");
+    let mut reader = CaptureReader::open(&found).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        times.push(record.time_ns);
+    }
+    assert_eq!(times, [0, 3_600_000_000_001]);
 }

@@ -7,6 +7,8 @@ mod carrier;
 mod demo;
 #[path = "network/doctor.rs"]
 mod doctor;
+#[path = "network/filtered.rs"]
+mod filtered;
 #[path = "network/fit.rs"]
 mod fit;
 #[path = "network/pages.rs"]
@@ -281,13 +283,13 @@ fn signals_end_a_run() -> Outcome {
     }
 
     // A peer that is down takes no frame: an orderly end waits a second for it, so the second
-    // signal, 50 ms after the first, is what ends the program.
+    // signal, late enough to be another one, is what ends the program.
     let run = Wire::start(&wire.here, &["generate", "packet:here", "--rate", "1kpps", "--json"]);
     Links::of(&wire.there).unwrap().set_up("there", false).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     let begun = Instant::now();
     run.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(500));
     run.signal(Signal::INT);
     let run = run.finish();
     assert_eq!(run.code, Some(130), "{run:?}");
@@ -490,6 +492,8 @@ fn main() -> ExitCode {
         carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,
+        filtered::what_matches_arrives,
+        filtered::a_count_is_one_of_matches,
         fit::frames_that_do_not_fit_are_left_out,
         fit::a_damaged_capture_of_frames_that_do_not_fit,
         fit::frames_that_the_far_end_refuses_are_rejected,

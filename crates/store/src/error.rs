@@ -20,7 +20,7 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum StoreError {
     /// A file could not be opened for reading.
-    #[error("opening {name}: {source}{}", limit_remedy(source))]
+    #[error("opening {name}: {source}{}", remedy(source))]
     Open {
         /// The file.
         name: String,
@@ -28,7 +28,7 @@ pub enum StoreError {
         r#source: io::Error,
     },
     /// Reading failed half way.
-    #[error("reading {name} at byte {offset}: {source}{}", limit_remedy(source))]
+    #[error("reading {name} at byte {offset}: {source}{}", remedy(source))]
     Read {
         /// The file or stream.
         name: String,
@@ -38,7 +38,7 @@ pub enum StoreError {
         r#source: io::Error,
     },
     /// Writing failed. A reader that went away shows as [`io::ErrorKind::BrokenPipe`] in `source`.
-    #[error("writing {what}: {source}{}", limit_remedy(source))]
+    #[error("writing {what}: {source}{}", remedy(source))]
     Write {
         /// What was being written.
         what: String,
@@ -50,7 +50,7 @@ pub enum StoreError {
         "writing {what}: {source}; it holds {}{}{}",
         counted(*packets, "packet"),
         if is_full(source) { "; free some space, or write to another disk" } else { "" },
-        limit_remedy(source)
+        remedy(source)
     )]
     Incomplete {
         /// The capture that was being written.
@@ -222,8 +222,13 @@ impl StoreError {
     }
 }
 
-/// What helps where the error is that of a limit, as the end of a message.
-fn limit_remedy(error: &io::Error) -> String {
+/// What helps where the error is that of a limit or a right, as the end of a message.
+fn remedy(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return "; segments belong to whoever recorded them and to that user's group: run this as one \
+                of them or with sudo, or change the mode of file and directory (chmod)"
+            .into();
+    }
     Limit::met(error).map_or_else(String::new, |limit| format!("; {}", limit.remedy()))
 }
 

@@ -21,7 +21,7 @@ mod segments;
 mod survey;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,9 +38,9 @@ use crate::merge::{Batch, Found, Key, Merge};
 use crate::pcapng::ByteOrder;
 use crate::pcapng::block::{BlockHead, ENHANCED_PACKET, MINIMUM_LENGTH};
 use crate::pcapng::packet::PacketHead;
-use crate::record::{Interface, LinkType, Record};
+use crate::record::{Interface, LinkType, Record, TimeResolution};
 use crate::scan::SegmentFile;
-use crate::segment;
+use crate::segment::{self, SegmentEntry};
 use crate::selection::{Selection, Verdict};
 use crate::trailer::{self, ChunkTrailer};
 
@@ -56,10 +56,15 @@ const ATTEMPT_PAUSE: Duration = Duration::from_millis(4);
 struct Interfaces(Vec<Interface>);
 
 impl Interfaces {
+    /// The number of an interface, described for times in ns: the unit and offset of its file cannot
+    /// express each of them (a Simple Packet Block has none, which is 0).
     fn number(&mut self, interface: &Interface) -> u32 {
-        let known = self.0.iter().position(|other| other == interface);
+        let mut interface = interface.clone();
+        interface.time_resolution = TimeResolution::NANOSECONDS;
+        interface.time_offset_s = 0;
+        let known = self.0.iter().position(|other| *other == interface);
         known.unwrap_or_else(|| {
-            self.0.push(interface.clone());
+            self.0.push(interface);
             self.0.len() - 1
         }) as u32
     }
@@ -135,32 +140,47 @@ impl Find {
             latest_ns: 0,
             report: FindReport::default(),
         };
-        for path in paths {
-            find.add_path(path.as_ref())?;
+        let segments = find.list(paths)?;
+        // Within a directory they lie in order, whatever their beginnings say.
+        let segments = if paths.len() > 1 { segments::in_order(segments) } else { segments };
+        for segment in segments::touching(segments, &find.selection, &mut find.report)? {
+            find.add_segment(segment);
         }
         Ok(find)
     }
 
-    fn add_path(&mut self, path: &Path) -> Result<()> {
-        let segments = if path.is_dir() {
-            Some(segments::of_directory(path, &self.selection, &mut self.report)?)
-        } else if !segment::is_regular(path) {
-            return Err(StoreError::NotAFile { name: path.display().to_string() });
-        } else {
-            segments::of_file(path, &self.selection, &mut self.report)?
+    /// Opens the captures among the paths, as often as they are named; gives the segments, each of them once,
+    /// also if the directory that it lies in is named, too: a recorder's account goes one way.
+    fn list<P: AsRef<Path>>(&mut self, paths: &[P]) -> Result<Vec<SegmentEntry>> {
+        let mut seen = BTreeSet::new();
+        let mut is_new = |path: &Path| {
+            seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()))
         };
-        match segments {
-            Some(segments) => segments.into_iter().for_each(|segment| self.add_segment(segment)),
-            None => {
-                if let Some((stream, time_ns)) = CaptureStream::peek(path)? {
-                    let source = self.sources.len() as u32;
-                    self.sources.push(Source::Capture(stream));
-                    let key = (time_ns, source, 0);
-                    self.pending.push(Reverse(Pending { key, ..Pending::default() }));
+        let mut listed = Vec::new();
+        for path in paths.iter().map(AsRef::as_ref) {
+            if path.is_dir() {
+                listed.extend(segments::of_directory(path, &mut self.report)?);
+            } else if !segment::is_regular(path) {
+                return Err(StoreError::NotAFile { name: path.display().to_string() });
+            } else {
+                match segments::of_file(path)? {
+                    Some(entry) => listed.push(entry),
+                    None => self.add_capture(path)?,
                 }
-                self.report.captures_read += 1;
             }
         }
+        listed.retain(|entry| is_new(&entry.path));
+        Ok(listed)
+    }
+
+    fn add_capture(&mut self, path: &Path) -> Result<()> {
+        if let Some((stream, time_ns)) = CaptureStream::peek(path)? {
+            let source = self.sources.len() as u32;
+            self.sources.push(Source::Capture(stream));
+            let key = (time_ns, source, 0);
+            self.pending.push(Reverse(Pending { key, ..Pending::default() }));
+        }
+        self.report.captures_read += 1;
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //! Each chunk of an open segment is checked by itself. Whole chunks stay; bytes between them become
 //! *fillers* (chunks without packets, which every pcapng reader passes over); what follows the last
 //! whole chunk gives way to one filler of 4096 bytes; a lost header is made anew from the facts in the trailers. Then the
-//! segment is sealed: time index, flush to disk, rename. A segment without any packet is removed.
+//! segment is sealed: time index, flush to disk, rename. A segment without any packet is removed, but a
+//! file that is none, whatever its name, is left alone.
 //!
 //! What was lost is told as exactly as the trailers allow: between two chunks of a segment the
 //! number of packets is known, behind the last one only the bytes and the time since when.
@@ -51,6 +52,8 @@ pub struct SegmentRecovery {
     pub path: PathBuf,
     /// Whether it was removed, or would be, because no packet is in it.
     pub empty: bool,
+    /// Whether it was left alone, since it has a segment's name and holds something else.
+    pub foreign: bool,
     /// Whole chunks with packets.
     pub chunks_kept: u64,
     /// Packets in them.
@@ -70,7 +73,7 @@ pub struct SegmentRecovery {
 pub struct RecoveryReport {
     /// One entry for each segment that had not been sealed.
     pub segments: Vec<SegmentRecovery>,
-    /// What has the name of an open segment and is no file: left alone.
+    /// What has the name of an open segment and is none: no file, or not a chunk in it. Left alone.
     pub passed_over: Vec<PathBuf>,
 }
 
@@ -122,6 +125,7 @@ pub(crate) fn recover_claimed(
                 report.passed_over.push(entry.path);
             } else if let Some(claim) = claim(&entry) {
                 match recover_until(&entry.path, repair, deadline) {
+                    Ok(Some(recovery)) if recovery.foreign => report.passed_over.push(entry.path),
                     Ok(Some(recovery)) => report.segments.push(recovery),
                     // Whoever sealed it may have begun another one since the directory was read.
                     Ok(None) => is_changed = true,
@@ -199,6 +203,9 @@ fn lock_segment(path: &Path, deadline: Instant) -> Result<Option<File>> {
 fn recover_locked(path: &Path) -> Result<SegmentRecovery> {
     let survey = Survey::of(path)?;
     let mut recovery = survey.account(path);
+    if recovery.foreign {
+        return Ok(recovery);
+    }
     let Some(mut plan) = survey.plan() else {
         fs::remove_file(path).map_err(|source| StoreError::Write {
             what: format!("the removal of the empty segment {}", path.display()),
@@ -292,7 +299,8 @@ impl Survey {
     fn account(&self, path: &Path) -> SegmentRecovery {
         let mut recovery = SegmentRecovery {
             path: path.to_path_buf(),
-            empty: self.data_chunks().next().is_none(),
+            empty: false,
+            foreign: self.chunks().next().is_none(),
             chunks_kept: self.data_chunks().count() as u64,
             packets_kept: self.data_chunks().map(|chunk| u64::from(chunk.packets)).sum(),
             chunks_lost: 0,
@@ -320,7 +328,10 @@ impl Survey {
                 recovery.bytes_lost += data_length;
             }
         }
-        if !recovery.empty || recovery.bytes_lost > 0 {
+        // A segment that was only just made is zeros.
+        recovery.foreign &= recovery.bytes_lost > 0;
+        recovery.empty = recovery.chunks_kept == 0 && !recovery.foreign;
+        if recovery.chunks_kept > 0 || recovery.bytes_lost > 0 {
             recovery.in_doubt.push(DoubtfulSpan { from_ns: latest, to_ns: None });
         }
         recovery

@@ -14,7 +14,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-use wire::parse::{Fragment, Headers, Marks, Network, parse_ethernet, parse_ip};
+use wire::parse::{Fragment, Headers, Marks, Network, parse_link};
 use wire::{ethertype, ip_protocol};
 
 use crate::record::LinkType;
@@ -62,16 +62,13 @@ pub struct NetworkError {
 impl FromStr for IpNetwork {
     type Err = NetworkError;
 
-    /// `address/length`, or an address alone for that one host.
+    /// `address/length`. An address alone is refused: a forgotten length would be one host, and an
+    /// empty answer would look like a true one.
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let error = || NetworkError { text: text.into() };
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (text, None),
-        };
+        let (address, length) = text.split_once('/').ok_or_else(error)?;
         let address: IpAddr = address.parse().map_err(|_| error())?;
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.map_or(Ok(all), str::parse).map_err(|_| error())?;
+        let length = length.parse().map_err(|_| error())?;
         Self::new(address, length).ok_or_else(error)
     }
 }
@@ -153,7 +150,7 @@ impl Selection {
             return Verdict::Holds;
         }
         let is_cut = (data.len() as u64) < u64::from(original_length);
-        let Some((bytes, headers)) = parse(link_type, data) else {
+        let Some((bytes, headers)) = parse_link(link_type.0, data) else {
             return Verdict::Differs;
         };
         let packet = Packet { bytes, headers, is_cut };
@@ -292,21 +289,6 @@ impl Packet<'_> {
         let [a, b, c, d] = *packet.get(at..)?.first_chunk()?;
         Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])])
     }
-}
-
-/// The packet from its first header that is understood, and its headers; `None` for link types that
-/// are not looked into.
-fn parse(link_type: LinkType, data: &[u8]) -> Option<(&[u8], Headers)> {
-    let behind = match link_type {
-        LinkType::ETHERNET => return Some((data, parse_ethernet(data))),
-        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => 0,
-        LinkType::NULL | LinkType::LOOP => 4,
-        LinkType::LINUX_SLL => 16,
-        LinkType::LINUX_SLL2 => 20,
-        _ => return None,
-    };
-    let packet = data.get(behind..).unwrap_or_default();
-    Some((packet, parse_ip(packet)))
 }
 
 /// Source and destination, or sender and target of ARP over Ethernet and IPv4 (RFC 826).

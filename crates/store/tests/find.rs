@@ -203,6 +203,38 @@ fn packets_of_equal_time_keep_the_order_of_their_file() {
 }
 
 #[test]
+fn segments_that_were_moved_are_found_where_they_are() {
+    let place = tempfile::tempdir().unwrap();
+    let [home, away] = ["home", "away"].map(|name| place.path().join(name));
+    std::fs::create_dir(&away).unwrap();
+    // Two recorders one after the other, each of several segments.
+    let packets = frames(7, 200_000, 1_000, 0);
+    let (first, second) = packets.split_at(100_000);
+    record(&home, 0, first, 500);
+    record(&home, 0, second, 500);
+    let whole = files(&home, ".pcapng");
+    assert!(whole.len() > 6, "{whole:?}");
+    for path in whole.iter().step_by(2) {
+        std::fs::rename(path, away.join(path.file_name().unwrap())).unwrap();
+    }
+    let one = away.join(whole[2].file_name().unwrap());
+    for paths in [vec![&home, &away], vec![&away, &home], vec![&away, &one, &home, &home]] {
+        let (found, report) = find(&paths, &Selection::default());
+        assert_same(&found, &packets);
+        assert!(report.completeness.is_complete(), "{report:?}");
+        assert_eq!((report.packets_read, report.segments_read), (200_000, whole.len() as u64));
+    }
+    // What is not named is missing.
+    let away = files(&away, ".pcapng");
+    let others: Vec<_> = away.iter().chain(&whole).filter(|path| path.exists()).collect();
+    assert_eq!(others.len(), whole.len());
+    let others: Vec<_> = others.into_iter().filter(|path| **path != whole[1]).collect();
+    let (found, report) = find(&others, &Selection::default());
+    assert!(found.len() < 190_000);
+    assert_eq!(found.len() as u64 + report.completeness.unreadable_packets, 200_000);
+}
+
+#[test]
 fn a_narrow_window_reads_few_chunks_with_and_without_index() {
     let directory = tempfile::tempdir().unwrap();
     let packets: Vec<Packet> =

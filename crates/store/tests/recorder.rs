@@ -273,11 +273,31 @@ fn a_lock_that_is_no_file_is_named() {
     assert!(report.segments.is_empty(), "{report:?}");
 }
 
-/// What was in a segment that somebody removes before it is sealed is lost, and what comes later is not,
-/// as long as there is a place for it.
+/// What was in a segment that somebody removes, moves or replaces before it is sealed is lost, and what
+/// comes later is not, as long as there is a place for it.
 #[test]
 fn a_segment_that_is_removed_is_lost_and_the_next_is_not() {
-    for whole_directory in [false, true] {
+    let aside = |open: &Path| open.with_file_name("aside");
+    let remove: &dyn Fn(&Path) = &|open| std::fs::remove_file(open).unwrap();
+    let rename: &dyn Fn(&Path) = &|open| std::fs::rename(open, aside(open)).unwrap();
+    let keep_a_link: &dyn Fn(&Path) = &|open| {
+        std::fs::hard_link(open, aside(open)).unwrap();
+        std::fs::remove_file(open).unwrap();
+    };
+    let replace: &dyn Fn(&Path) = &|open| {
+        std::fs::rename(open, aside(open)).unwrap();
+        std::fs::write(open, "not ours").unwrap();
+    };
+    let remove_all: &dyn Fn(&Path) =
+        &|open| std::fs::remove_dir_all(open.parent().unwrap()).unwrap();
+    let ways = [
+        (remove, false),
+        (rename, false),
+        (keep_a_link, false),
+        (replace, false),
+        (remove_all, true),
+    ];
+    for (way, whole_directory) in ways {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("store");
         let (mut recorder, _) = Recorder::open(config(&directory)).unwrap();
@@ -289,11 +309,7 @@ fn a_segment_that_is_removed_is_lost_and_the_next_is_not() {
             std::thread::sleep(Duration::from_millis(5));
         }
         let open = directory.join("s00-000001.open.pcapng");
-        if whole_directory {
-            std::fs::remove_dir_all(&directory).unwrap();
-        } else {
-            std::fs::remove_file(&open).unwrap();
-        }
+        way(&open);
         // Several times the interval at which it looks.
         std::thread::sleep(Duration::from_millis(300));
         for number in 0..500 {
@@ -305,8 +321,14 @@ fn a_segment_that_is_removed_is_lost_and_the_next_is_not() {
         assert_eq!((counters.stored.packets, counters.storage.packets), expected);
         assert_eq!(counters.durable, counters.stored);
         assert_eq!(counters.written, counters.stored);
-        let removed = RecorderEvent::SegmentRemoved { path: open, packets: 1000 };
+        let removed = RecorderEvent::SegmentRemoved { path: open.clone(), packets: 1000 };
         assert!(summary.events.contains(&removed), "{:?}", summary.events);
+        if open.exists() {
+            // What is not the recorder's stays as it is, now and when the next one starts.
+            drop(Recorder::open(config(&directory)).unwrap());
+            assert_eq!(std::fs::read_to_string(&open).unwrap(), "not ours");
+            std::fs::remove_file(&open).unwrap();
+        }
         if !whole_directory {
             assert_eq!(all_packets(&directory).len(), 500);
             let find = store::Find::open(&[&directory], Selection::default()).unwrap();

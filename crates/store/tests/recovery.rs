@@ -144,6 +144,29 @@ fn a_segment_without_packets_is_removed() {
 }
 
 #[test]
+fn a_file_that_is_no_segment_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s00-000009.open.pcapng");
+    // Something short, and something that was longer than a chunk and is mostly zeros.
+    for (length, text) in [(8, "not ours"), (3 << 20, "nor this")] {
+        let mut bytes = vec![0; length];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        for repair in [Repair::Report, Repair::Seal] {
+            let report = recover_directory(directory.path(), repair).unwrap();
+            assert_eq!((report.segments.len(), &report.passed_over), (0, &vec![path.clone()]));
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+    assert!(recover_segment(&path, Repair::Seal).unwrap().foreign);
+    // A recording goes on beside it.
+    let (_, _, sent) = unsealed(directory.path(), 5);
+    assert!(path.exists());
+    let report = recover_directory(directory.path(), Repair::Seal).unwrap();
+    assert_eq!(report.packets_kept(), sent.len() as u64);
+}
+
+#[test]
 fn find_reads_what_recovery_would_keep_without_changing_it() {
     let directory = tempfile::tempdir().unwrap();
     let (open, index, sent) = unsealed(directory.path(), 4);

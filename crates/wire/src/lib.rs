@@ -56,6 +56,7 @@ pub mod icmp;
 pub mod ip_protocol;
 pub mod ipv4;
 pub mod ipv6;
+pub mod link_type;
 mod mac_address;
 pub mod mpls;
 pub mod parse;

@@ -18,7 +18,7 @@ pub use headers::{Fragment, Headers, Marks, Network, Transport, VlanTag};
 use crate::bytes::{chunk, u16_at};
 use crate::ethernet::ETHERNET_BYTES;
 use crate::ipv6::IPV6_BYTES;
-use crate::{ethertype, ip_protocol};
+use crate::{ethertype, ip_protocol, link_type};
 
 /// Most VLAN tags that are followed.
 pub const VLAN_TAGS_MAX: usize = 4;
@@ -77,6 +77,25 @@ pub fn parse_ip(packet: &[u8]) -> Headers {
         None => headers.marks.insert(Marks::TRUNCATED),
     }
     headers
+}
+
+/// Finds the headers of a packet of a link type, by pcap's numbers
+/// (IETF draft-ietf-opsawg-pcaplinktype).
+///
+/// Gives the packet from its first header that is understood, and its headers; `None` for link types
+/// that are not looked into.
+#[inline]
+pub fn parse_link(link_type: u16, data: &[u8]) -> Option<(&[u8], Headers)> {
+    let behind = match link_type {
+        link_type::ETHERNET => return Some((data, parse_ethernet(data))),
+        link_type::RAW | link_type::IPV4 | link_type::IPV6 => 0,
+        link_type::NULL | link_type::LOOP => 4,
+        link_type::LINUX_SLL => 16,
+        link_type::LINUX_SLL2 => 20,
+        _ => return None,
+    };
+    let packet = data.get(behind..).unwrap_or_default();
+    Some((packet, parse_ip(packet)))
 }
 
 /// Whether `value` announces an IEEE 802.1Q, 802.1ad or older stacked VLAN tag.

@@ -2,7 +2,7 @@
 
 use port::{Batch, FrameRef};
 use wire::checksum::{ChecksumState, verify};
-use wire::parse::{Marks, parse_ethernet};
+use wire::parse::{Marks, parse_link};
 use wire::stamp;
 
 use crate::error::Result;
@@ -19,8 +19,10 @@ const STREAMS_MAX: usize = 256;
 pub struct MeterReport {
     /// Frames.
     pub packets: u64,
-    /// Bytes without FCS.
+    /// Bytes on the wire without FCS, also of cut frames.
     pub bytes: u64,
+    /// Frames that are not whole here: no checksum of theirs is verified, and no stamp behind the cut read.
+    pub cut_packets: u64,
     /// Frames with a checksum that does not fit, or with headers that make no sense.
     pub corrupt_packets: u64,
     /// Frames with a readable stamp.
@@ -59,13 +61,20 @@ impl MeterReport {
 }
 
 /// Measures the frames that pass, and lets them pass.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Meter {
+    link_type: u16,
     report: MeterReport,
     streams: Vec<(u16, Sequence)>,
 }
 
 impl Meter {
+    /// For frames of a link type, by pcap's numbers; of one that is not looked into it measures times
+    /// and lengths.
+    pub fn new(link_type: u16) -> Self {
+        Self { link_type, report: MeterReport::default(), streams: Vec::new() }
+    }
+
     /// What was seen so far.
     pub fn report(&self) -> MeterReport {
         let mut report = self.report.clone();
@@ -78,7 +87,10 @@ impl Meter {
     fn see(&mut self, frame: FrameRef<'_>) {
         let report = &mut self.report;
         report.packets += 1;
-        report.bytes += frame.data.len() as u64;
+        let wire_bytes = u64::from(frame.meta.wire_length).max(frame.data.len() as u64);
+        let is_whole = wire_bytes == frame.data.len() as u64;
+        report.bytes += wire_bytes;
+        report.cut_packets += u64::from(!is_whole);
         let time_ns = frame.meta.time_ns;
         if time_ns > 0 {
             match (report.last_time_ns, report.first_time_ns) {
@@ -88,20 +100,18 @@ impl Meter {
             }
             report.last_time_ns = report.last_time_ns.max(time_ns);
         }
-        let headers = parse_ethernet(frame.data);
-        // A sliced frame's checksum covers bytes that are not here.
-        let whole = frame.meta.wire_length as usize == frame.data.len();
-        if whole && !frame.meta.checksum_pending {
+        let Some((packet, headers)) = parse_link(self.link_type, frame.data) else { return };
+        if is_whole && !frame.meta.checksum_pending {
             // A stamp of a damaged frame proves nothing: the frame is lost to its stream. Damage to a
             // length or a version shows as headers that make no sense before any checksum does.
             let damaged = headers.marks.intersects(Marks::MALFORMED.union(Marks::TRUNCATED));
-            if damaged || verify(frame.data, &headers) == ChecksumState::Invalid {
+            if damaged || verify(packet, &headers) == ChecksumState::Invalid {
                 report.corrupt_packets += 1;
                 return;
             }
         }
         // Frames without a transport header carry their stamp right behind the network header.
-        if let Some(stamp) = stamp::read(headers.payload(frame.data)) {
+        if let Some(stamp) = stamp::read(headers.payload(packet)) {
             self.see_stamp(stamp, time_ns);
         }
     }

@@ -302,8 +302,9 @@ impl Demo {
         let pace = Pace::Rate(Rate::Packets(10_000.0));
         self.output.say("replay what was found at 10 kpps, receive it:");
         let source = Paced::new(RecordRx::new(find), pace, self.clock.clone());
+        let meter = Meter::new(source.describe().link_type);
         let (mut sent, mut arrived) =
-            self.exchange("replay", source, Meter::default(), Some(story.found_packets))?;
+            self.exchange("replay", source, meter, Some(story.found_packets))?;
         story.time(arrived.clock.or_worse(sent.rx.clock().report()));
         let read = sent.rx.counters()?;
         let received = arrived.rx.counters()?;

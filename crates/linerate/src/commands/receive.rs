@@ -132,7 +132,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     carrier::tell(&output, &args.port, Way::In);
     let worker = Worker {
         rx,
-        stage: Meter::default(),
+        stage: Meter::new(description.link_type),
         tx: Null::default(),
         cpu: plan.cpu(0),
         stop: stop.clone(),
@@ -198,6 +198,7 @@ pub fn measured(report: &MeterReport) -> Value {
         "reorder_extent_max": totals.reorder_extent_max,
         "duplicate_packets": totals.duplicate_packets,
         "corrupt_packets": report.corrupt_packets,
+        "cut_packets": report.cut_packets,
         "beyond_window_packets": totals.beyond_window_packets,
         "untracked_packets": report.untracked_packets,
         "restarts": totals.restarts,
@@ -282,6 +283,12 @@ pub fn say(output: &Output, report: &MeterReport, elapsed_ns: u64) {
         ));
     }
     output.say(&format!("{} corrupt", units::grouped(report.corrupt_packets)));
+    if report.cut_packets > 0 {
+        output.say(&format!(
+            "{} cut: their checksums are not verified, nor stamps behind the cut seen",
+            units::grouped(report.cut_packets)
+        ));
+    }
     say_distribution(output, "latency      ", &report.latency_ns);
     say_distribution(output, "inter-arrival", &report.inter_arrival_ns);
 }

@@ -194,7 +194,12 @@ fn conclude<R: RxQueue>(
 
 /// Whether a segment is not where and as it was to be in the end.
 fn is_misplaced(event: &RecorderEvent) -> bool {
-    matches!(event, RecorderEvent::SegmentRemoved { .. } | RecorderEvent::SealFailed { .. })
+    matches!(
+        event,
+        RecorderEvent::SegmentRemoved { .. }
+            | RecorderEvent::SegmentCut { .. }
+            | RecorderEvent::SealFailed { .. }
+    )
 }
 
 /// Which stage was late and what would help, where packets were lost.
@@ -252,8 +257,8 @@ fn recovery(report: &RecoveryReport) -> Value {
 fn say_recovery(output: &Output, report: &RecoveryReport) {
     for path in &report.passed_over {
         output.note(&format!(
-            "{} has the name of an open segment and is no file; it was passed over: remove or \
-             rename it",
+            "{} has the name of an open segment and is none; it was passed over: remove or rename \
+             it",
             path.display()
         ));
     }

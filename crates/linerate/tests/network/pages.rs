@@ -59,10 +59,10 @@ pub fn the_readme_records_and_finds() -> Outcome {
     let store = directory.path().join("capture").display().to_string();
     let example = |begin: &str| -> Vec<String> {
         let line = page.lines().find(|line| line.starts_with(begin)).unwrap();
-        let line = line.split(" | ").next().unwrap().trim_start_matches("sudo ");
+        let line = line.split(" | ").next().unwrap();
         line.split_whitespace().skip(1).map(|word| word.replace("/data/capture", &store)).collect()
     };
-    let (record, find) = (example("sudo linerate record"), example("linerate find"));
+    let (record, find) = (example("linerate record"), example("linerate find"));
     let words = |line: &[String]| line.join(" ");
     assert_eq!(words(&record), format!("record eth0 --to {store}"));
     let mut record: Vec<&str> = record.iter().map(String::as_str).collect();

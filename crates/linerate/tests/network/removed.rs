@@ -39,9 +39,10 @@ pub fn a_segment_that_is_cut_is_said() -> Outcome {
 pub fn a_removed_directory_is_said() -> Outcome {
     let wire = Wire::new(&VethConfig::default());
     let generate = ["generate", "packet:here", "--count", "1000", "--rate", "10kpps"];
-    for (is_moved, stored, said) in
-        [(false, 0, "was removed while it was recorded to"), (true, 1000, "could not be sealed")]
-    {
+    for (is_moved, stored, said) in [
+        (false, 0, "was removed, moved or replaced while it was recorded to"),
+        (true, 1000, "could not be sealed"),
+    ] {
         let directory = tempfile::tempdir()?;
         let store = directory.path().join("store");
         let recorder = wire.record_there(&store.display().to_string());

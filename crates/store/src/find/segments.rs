@@ -37,35 +37,56 @@ pub(super) struct Segment {
     pub(super) chunks: Vec<ChunkTrailer>,
 }
 
-/// The segments of a directory with chunks that touch the window.
-pub(super) fn of_directory(
-    directory: &Path,
+/// The segments of a directory.
+pub(super) fn of_directory(directory: &Path, report: &mut FindReport) -> Result<Vec<SegmentEntry>> {
+    let (segments, others): (Vec<_>, Vec<_>) =
+        entries(directory)?.into_iter().partition(|entry| entry.regular);
+    if segments.is_empty() && !(others.is_empty() && segment::is_store(directory)) {
+        return Err(no_recording(directory, others.first()));
+    }
+    report.warnings.extend(others.iter().map(|entry| not_a_segment(&entry.path)));
+    Ok(segments)
+}
+
+/// The segments, given directory by directory, in the order of recording: those of one recorder may have
+/// been moved to several directories, and its account goes on from one to the next.
+pub(super) fn in_order(entries: Vec<SegmentEntry>) -> Vec<SegmentEntry> {
+    let mut latest = 0;
+    let mut keyed: Vec<_> = entries
+        .into_iter()
+        .map(|entry| {
+            // One that has lost its beginning stays behind the segment before it.
+            latest = session_of(&entry).unwrap_or(latest);
+            ((entry.stream, latest, entry.number), entry)
+        })
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// When the recorder of a segment began, if it is known.
+fn session_of(entry: &SegmentEntry) -> Option<u64> {
+    let header = SegmentFile::open(&entry.path).ok().and_then(|file| header_of(&file).ok()?);
+    let first = || TimeIndex::beside(&entry.path)?.chunks.first().copied();
+    header.or_else(first).map(|chunk| chunk.session)
+}
+
+/// The segments with chunks that touch the window, and what is missing from them.
+pub(super) fn touching(
+    entries: Vec<SegmentEntry>,
     selection: &Selection,
     report: &mut FindReport,
 ) -> Result<Vec<Segment>> {
     let mut survey = Survey::new(selection);
     let mut segments = Vec::new();
-    let (segments_now, others): (Vec<_>, Vec<_>) =
-        entries(directory)?.into_iter().partition(|entry| entry.regular);
-    if segments_now.is_empty() && !(others.is_empty() && segment::is_store(directory)) {
-        return Err(no_recording(directory, others.first()));
-    }
-    report.warnings.extend(others.iter().map(|entry| not_a_segment(&entry.path)));
-    for entry in segments_now {
+    for entry in entries {
         match look_at(&entry, &mut survey, report) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => report.segments_skipped += 1,
             // Sealed or deleted since it was listed.
             Err(StoreError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                let renamed = entries(directory)?.into_iter().find(|other| {
-                    (other.stream, other.number) == (entry.stream, entry.number)
-                        && other.path != entry.path
-                        && other.regular
-                });
-                match renamed {
-                    Some(sealed) => {
-                        segments.extend(look_at(&sealed, &mut survey, report)?);
-                    }
+                match renamed(&entry)? {
+                    Some(sealed) => segments.extend(look_at(&sealed, &mut survey, report)?),
                     None => report.segments_vanished += 1,
                 }
             }
@@ -75,6 +96,16 @@ pub(super) fn of_directory(
     survey.end(report);
     report.segments_read += segments.len() as u64;
     Ok(segments)
+}
+
+/// The segment under another name.
+fn renamed(entry: &SegmentEntry) -> Result<Option<SegmentEntry>> {
+    let Some(directory) = entry.path.parent() else { return Ok(None) };
+    Ok(entries(directory)?.into_iter().find(|other| {
+        (other.stream, other.number) == (entry.stream, entry.number)
+            && other.path != entry.path
+            && other.regular
+    }))
 }
 
 fn not_a_segment(path: &Path) -> String {
@@ -97,11 +128,7 @@ fn no_recording(directory: &Path, other: Option<&SegmentEntry>) -> StoreError {
 }
 
 /// A single segment file; `None` if the file is none.
-pub(super) fn of_file(
-    path: &Path,
-    selection: &Selection,
-    report: &mut FindReport,
-) -> Result<Option<Vec<Segment>>> {
+pub(super) fn of_file(path: &Path) -> Result<Option<SegmentEntry>> {
     let named = segment::parse_name(path);
     // One that was overwritten is still known by its name and the time index beside it.
     let is_known =
@@ -109,21 +136,13 @@ pub(super) fn of_file(
     if header_of(&SegmentFile::open(path)?)?.is_none() && !is_known() {
         return Ok(None);
     }
-    let entry = named.unwrap_or_else(|| SegmentEntry {
+    Ok(Some(named.unwrap_or_else(|| SegmentEntry {
         number: 0,
         stream: 0,
         open: path.to_string_lossy().ends_with(segment::OPEN_ENDING),
         regular: true,
         path: path.to_path_buf(),
-    });
-    let mut survey = Survey::new(selection);
-    let found = look_at(&entry, &mut survey, report)?;
-    survey.end(report);
-    match &found {
-        Some(_) => report.segments_read += 1,
-        None => report.segments_skipped += 1,
-    }
-    Ok(Some(found.into_iter().collect()))
+    })))
 }
 
 /// Listed twice, since a directory that changes under the eyes may show a file that is renamed

@@ -3,25 +3,27 @@
 
 use std::fmt;
 
+use wire::link_type;
+
 /// A link type's number. Every value can be carried; those that this project handles have names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
     /// BSD loopback: four bytes of address family in the writer's byte order.
-    pub const NULL: Self = Self(0);
+    pub const NULL: Self = Self(link_type::NULL);
     /// Ethernet, without preamble, usually without FCS.
-    pub const ETHERNET: Self = Self(1);
+    pub const ETHERNET: Self = Self(link_type::ETHERNET);
     /// PPP, maybe with HDLC-like framing.
     pub const PPP: Self = Self(9);
     /// Raw IPv4 or IPv6, told apart by the version nibble.
-    pub const RAW: Self = Self(101);
+    pub const RAW: Self = Self(link_type::RAW);
     /// IEEE 802.11 without a header of the capturing radio.
     pub const IEEE802_11: Self = Self(105);
     /// OpenBSD loopback: four bytes of address family in network byte order.
-    pub const LOOP: Self = Self(108);
+    pub const LOOP: Self = Self(link_type::LOOP);
     /// Linux "cooked" capture, version 1: 16 bytes in place of the link layer's header.
-    pub const LINUX_SLL: Self = Self(113);
+    pub const LINUX_SLL: Self = Self(link_type::LINUX_SLL);
     /// IEEE 802.11 after a radiotap header.
     pub const IEEE802_11_RADIOTAP: Self = Self(127);
     /// Private to the user, the first of sixteen.
@@ -29,13 +31,13 @@ impl LinkType {
     /// USB packets with Linux's padded header.
     pub const USB_LINUX_MMAPPED: Self = Self(220);
     /// Raw IPv4.
-    pub const IPV4: Self = Self(228);
+    pub const IPV4: Self = Self(link_type::IPV4);
     /// Raw IPv6.
-    pub const IPV6: Self = Self(229);
+    pub const IPV6: Self = Self(link_type::IPV6);
     /// Linux netlink messages.
     pub const NETLINK: Self = Self(253);
     /// Linux "cooked" capture, version 2: 20 bytes with the interface index.
-    pub const LINUX_SLL2: Self = Self(276);
+    pub const LINUX_SLL2: Self = Self(link_type::LINUX_SLL2);
 
     /// The registry's name, if it is one of the named ones.
     pub fn name(self) -> Option<&'static str> {

@@ -86,7 +86,7 @@ impl fmt::Display for RecorderEvent {
             ),
             Self::SegmentRemoved { path, packets } => write!(
                 f,
-                "segment {} was removed while it was recorded to, and {} with it; leave a \
+                "segment {} was removed, moved or replaced while it was recorded to, and {} with it; leave a \
                  recording's files alone until they are sealed",
                 path.display(),
                 counted(*packets, "packet")

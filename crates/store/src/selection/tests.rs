@@ -51,8 +51,8 @@ fn networks_are_read_and_contain_what_they_should() {
         ("0.0.0.0/0", "255.255.255.255", true),
         ("0.0.0.0/0", "::1", false),
         ("192.168.1.7/24", "192.168.1.200", true),
-        ("192.168.1.7", "192.168.1.7", true),
-        ("192.168.1.7", "192.168.1.6", false),
+        ("192.168.1.7/32", "192.168.1.7", true),
+        ("192.168.1.7/32", "192.168.1.6", false),
         ("2001:db8::/32", "2001:db8:1::1", true),
         ("2001:db8::/32", "2001:db9::1", false),
         ("::/0", "ffff::", true),
@@ -62,7 +62,9 @@ fn networks_are_read_and_contain_what_they_should() {
         let network: IpNetwork = network.parse().unwrap();
         assert_eq!(network.contains(address(host)), expected, "{network:?} {host}");
     }
-    for wrong in ["10.0.0.0/33", "::/129", "10.0.0/8", "a/8", "1.2.3.4/", "1.2.3.4/-1", ""] {
+    for wrong in
+        ["10.0.0.0/33", "::/129", "10.0.0/8", "a/8", "1.2.3.4/", "1.2.3.4/-1", "1.2.3.0", "::1", ""]
+    {
         assert!(wrong.parse::<IpNetwork>().unwrap_err().to_string().contains(wrong));
     }
 }

@@ -1,7 +1,7 @@
 //! A file that is written past the page cache, where its file system can.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -142,9 +142,17 @@ impl DirectFile {
         &self.file
     }
 
-    /// Whether it has no name any more: its content is gone with this handle.
+    /// Whether it is not in its directory any more under the name that it was opened at: it was removed
+    /// or moved, or another file is in its place. Where the whole directory was moved, it is still in it.
     pub fn is_removed(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+        let Ok(own) = self.file.metadata() else { return false };
+        match fs::metadata(&self.path) {
+            Ok(there) => (there.dev(), there.ino()) != (own.dev(), own.ino()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                own.nlink() == 0 || self.path.parent().is_some_and(Path::is_dir)
+            }
+            Err(_) => own.nlink() == 0,
+        }
     }
 
     /// Whether it has less than `bytes` bytes.
