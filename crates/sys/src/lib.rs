@@ -16,6 +16,7 @@ pub mod packet;
 pub mod pipe;
 pub mod sync;
 pub mod veth;
+pub mod xsk;
 
 pub use error::{Error, Kind, Result};
 pub use limit::Limit;

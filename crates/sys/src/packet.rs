@@ -27,7 +27,7 @@ mod mapping;
 mod ring;
 mod sender;
 mod slot;
-mod socket;
+pub(crate) mod socket;
 mod statistics;
 mod status_word;
 mod walk;
