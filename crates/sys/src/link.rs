@@ -11,6 +11,7 @@
 mod monitor;
 mod names;
 mod statistics;
+mod xdp;
 
 pub use monitor::{LinkChange, LinkEvent, LinkMonitor};
 pub use statistics::{LinkStatistics, LinkStatisticsReader};
@@ -27,6 +28,7 @@ use netlink_packet_route::link::{
     LinkAttribute, LinkFlags, LinkHeader, LinkMessage, LinkMessageBuffer, State,
 };
 
+use crate::bpf::XdpAttachment;
 use crate::namespace::Namespace;
 use crate::netlink::{Answer, NetlinkSocket, Protocol, attribute, text, undecodable};
 use crate::{Error, Kind, Result};
@@ -83,6 +85,8 @@ pub struct Link {
     pub peer_index: Option<u32>,
     /// Whether the interface of `peer_index` is in another namespace.
     pub peer_is_elsewhere: bool,
+    /// The XDP programs on it.
+    pub xdp: Vec<XdpAttachment>,
     /// The counters since the interface was made.
     pub statistics: LinkStatistics,
 }
@@ -162,6 +166,7 @@ impl Link {
             LinkAttribute::OperState(state) => {
                 self.running &= matches!(state, State::Up | State::Unknown);
             }
+            LinkAttribute::Xdp(attributes) => self.xdp = xdp::attachments(&attributes),
             LinkAttribute::Stats64(counters) => self.statistics = counters.into(),
             _ => {}
         }
