@@ -34,7 +34,9 @@ fuzz_target!(|input: (String, Vec<u8>)| {
     for link in [Link::Ethernet, Link::Raw, Link::LinuxCooked, Link::LinuxCooked2] {
         match Filter::with(&text, link, &options) {
             Ok(filter) => {
-                filter.matches(&Packet::whole(&data));
+                let packet = Packet::whole(&data);
+                let answers = filter.batch().matches(&[packet; 3]);
+                assert_eq!(answers, if filter.matches(&packet) { 0b111 } else { 0 });
                 if let Some(program) = filter.program() {
                     assert_eq!(program.to_string().lines().count(), program.0.len());
                 }

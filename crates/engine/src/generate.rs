@@ -60,6 +60,8 @@ pub struct Generator {
     wake_ns: u64,
     stopped: bool,
     expired: bool,
+    /// Its time is over before it starts.
+    is_overdue: bool,
     /// Frames that were due when it was stopped.
     missed_packets: u64,
     made_packets: u64,
@@ -79,6 +81,7 @@ impl Generator {
             wake_ns: 0,
             stopped: false,
             expired: false,
+            is_overdue: false,
             missed_packets: 0,
             made_packets: 0,
             made_bytes: 0,
@@ -91,6 +94,14 @@ impl Generator {
     pub fn share(mut self, number: u64, shares: u64, common: &Arc<Common>) -> Self {
         self.pacer = self.pacer.share(number, shares, self.template.frame_bytes_max());
         self.common = (shares > 1).then(|| Arc::clone(common));
+        self
+    }
+
+    /// Begins its time so early that it is over at the start, since nobody came to take frames: those that
+    /// were meant are late.
+    #[must_use]
+    pub fn overdue(mut self) -> Self {
+        self.is_overdue = true;
         self
     }
 
@@ -169,6 +180,9 @@ impl RxQueue for Generator {
         let now_ns = self.clock.now_ns();
         self.start_ns = match &self.common {
             Some(common) => *common.start_ns.get_or_init(|| now_ns + START_AHEAD_NS),
+            None if self.is_overdue => {
+                now_ns.saturating_sub(self.limit.duration_ns.unwrap_or_default())
+            }
             None => now_ns,
         };
         self.pacer.start_at(self.start_ns);
@@ -240,6 +254,7 @@ impl RxQueue for Generator {
             spec: "generator".into(),
             mechanism: "frames made from a template".into(),
             frame_bytes_max: FRAME_BYTES_MAX,
+            longer_frames: None,
             link_type: 1,
             speed_bps: None,
         }

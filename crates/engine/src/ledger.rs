@@ -99,7 +99,8 @@ impl Account {
         let mut account = Self::new(format!("transmit {port}"));
         let accepted = counters.accepted_packets;
         let swallowed = counters.dropped.total();
-        let handed_over = accepted + counters.added_packets - swallowed.min(accepted);
+        // Of what a wrapping port added, too, some may be lost.
+        let handed_over = (accepted + counters.added_packets).saturating_sub(swallowed);
         let missing = match counters.device {
             Some(device) => handed_over.saturating_sub(device.packets_max),
             None => 0,
@@ -254,6 +255,17 @@ mod tests {
             device,
             ..TxCounters::default()
         }
+    }
+
+    #[test]
+    fn copies_that_were_made_and_lost_are_not_transmitted() {
+        let mut counters = sender(100, None);
+        counters.added_packets = 20;
+        counters.dropped.add(Reason::RingFull, 110);
+        let intended = Entry::packets("intended", 100);
+        let account = Account::of_sender("pcap:a", intended, &Losses::default(), &counters);
+        assert_eq!(account.unexplained_packets(), 0);
+        assert_eq!(account.left.first(), Some(&Entry::packets("transmitted", 10)));
     }
 
     #[test]

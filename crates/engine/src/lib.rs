@@ -28,6 +28,7 @@ pub mod ledger;
 pub mod live;
 pub mod paced;
 pub mod pacer;
+pub mod patience;
 pub mod plan;
 pub mod ports;
 pub mod sequence;
@@ -37,5 +38,6 @@ pub mod worker;
 
 pub use error::{EngineError, Result};
 pub use ledger::{Account, Entry, Ledger};
+pub use patience::Patience;
 pub use stop::Stop;
 pub use worker::{Finished, Worker};

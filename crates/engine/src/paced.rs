@@ -46,6 +46,9 @@ pub struct Paced<R> {
     /// First frame of `batch` that has not been given out.
     next: usize,
     wake_ns: u64,
+    /// How long it gives frames out, and until when; set when it is started.
+    duration_ns: Option<u64>,
+    end_ns: u64,
     stopped: bool,
     first_ns: Option<u64>,
     last_ns: u64,
@@ -104,12 +107,22 @@ impl<R: RxQueue> Paced<R> {
             batch: Batch::default(),
             next: 0,
             wake_ns: 0,
+            duration_ns: None,
+            end_ns: u64::MAX,
             stopped: false,
             first_ns: None,
             last_ns: 0,
             given_packets: 0,
             given_bytes: 0,
         }
+    }
+
+    /// Ends this long after its start, whatever is left; without a duration with the source.
+    #[must_use]
+    pub fn lasting(mut self, duration: Option<Duration>) -> Self {
+        let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.duration_ns = duration.map(ns);
+        self
     }
 
     /// The source.
@@ -197,12 +210,19 @@ impl<R: RxQueue> Paced<R> {
 
 impl<R: RxQueue> RxQueue for Paced<R> {
     fn start(&mut self) -> port::Result<()> {
+        let start_ns = self.clock.now_ns();
+        self.end_ns = self.duration_ns.map_or(u64::MAX, |ns| start_ns.saturating_add(ns));
         self.inner.start()
     }
 
     fn receive(&mut self, batch: &mut Batch) -> port::Result<usize> {
         batch.clear();
         if self.stopped {
+            return Ok(0);
+        }
+        let now_ns = self.clock.kept_ns();
+        if now_ns >= self.end_ns {
+            self.stop()?;
             return Ok(0);
         }
         if self.next >= self.batch.len() {
@@ -212,7 +232,6 @@ impl<R: RxQueue> RxQueue for Paced<R> {
                 return Ok(0);
             }
         }
-        let now_ns = self.clock.kept_ns();
         match self.due(now_ns) {
             0 => Ok(0),
             count => Ok(self.give(batch, count, now_ns)),
@@ -224,13 +243,17 @@ impl<R: RxQueue> RxQueue for Paced<R> {
             return self.inner.wait(timeout);
         }
         let latest_ns = self.clock.now_ns() + timeout.as_nanos() as u64;
-        self.clock.sleep_until(self.wake_ns.min(latest_ns));
+        self.clock.sleep_until(self.wake_ns.min(latest_ns).min(self.end_ns));
         Ok(())
     }
 
     fn stop(&mut self) -> port::Result<()> {
         self.stopped = true;
         self.inner.stop()
+    }
+
+    fn is_expired(&mut self) -> bool {
+        self.clock.now_ns() >= self.end_ns
     }
 
     fn is_finished(&mut self) -> port::Result<bool> {
@@ -249,5 +272,71 @@ impl<R: RxQueue> RxQueue for Paced<R> {
 
     fn describe(&self) -> PortDescription {
         self.inner.describe()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use port::{TxQueue, memory};
+
+    /// A source of frames recorded at these times, at its recorded pace.
+    fn paced(times_ns: &[u64], duration: Option<Duration>) -> Paced<memory::MemoryRx> {
+        let (mut tx, rx) = memory::pair("paced", 1);
+        let mut batch = Batch::new(60);
+        for &time_ns in times_ns {
+            assert!(batch.push(&[1; 60], FrameMeta { time_ns, ..FrameMeta::local(60) }));
+        }
+        assert_eq!(tx.transmit(&mut batch).unwrap(), times_ns.len());
+        Paced::new(rx, Pace::Recorded(1.0), Clock::new().unwrap()).lasting(duration)
+    }
+
+    /// Runs to the end, as a worker with a port that takes everything does.
+    fn run(paced: &mut Paced<memory::MemoryRx>) -> usize {
+        let mut batch = Batch::default();
+        let mut given = 0;
+        paced.start().unwrap();
+        loop {
+            match paced.receive(&mut batch).unwrap() {
+                0 if paced.is_finished().unwrap() => return given,
+                0 => paced.wait(Duration::from_secs(3_600)).unwrap(),
+                count => given += count,
+            }
+        }
+    }
+
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    #[test]
+    fn the_time_ends_a_wait_for_a_frame_that_is_far_off() {
+        let mut paced = paced(&[0, 1_000, HOUR_NS], Some(Duration::from_millis(20)));
+        assert_eq!(run(&mut paced), 2);
+        assert!(paced.is_expired());
+        let counters = paced.counters().unwrap();
+        assert_eq!((counters.wire_packets, counters.delivered_packets), (3, 2));
+        assert_eq!(counters.dropped.get(Reason::Interrupted), 1);
+    }
+
+    #[test]
+    fn what_is_due_behind_the_time_is_not_given_out() {
+        let mut paced = paced(&[0, 1_000], Some(Duration::from_millis(5)));
+        paced.start().unwrap();
+        // A port that takes nothing: nobody asks for frames until the time is over.
+        assert!(!paced.is_expired());
+        std::thread::sleep(Duration::from_millis(10));
+        assert!(paced.is_expired());
+        let mut batch = Batch::default();
+        assert_eq!(paced.receive(&mut batch).unwrap(), 0);
+        assert!(paced.is_finished().unwrap());
+        assert_eq!(paced.counters().unwrap().delivered_packets, 0);
+    }
+
+    #[test]
+    fn without_a_time_the_source_ends_it() {
+        let mut paced = paced(&[0, 1_000, 2_000], None);
+        assert_eq!(run(&mut paced), 3);
+        assert!(!paced.is_expired());
+        assert_eq!(paced.counters().unwrap().dropped.total(), 0);
     }
 }

@@ -5,16 +5,22 @@ use port::null::Null;
 use port::packet::{PacketRx, PacketTx, RxOptions};
 use port::snap::SnapRx;
 use port::{PortKind, PortSpec, RxQueue, TxQueue, memory};
-use store::file_port::{FileRx, FileTx};
+use store::file_port::{self, FileTx};
 
 use crate::error::Result;
+use crate::patience::Patience;
 
-/// Opens the receiving queue of a port, in the calling thread's network namespace.
-pub fn open_rx(spec: &PortSpec, options: &RxOptions) -> Result<Box<dyn RxQueue>> {
+/// Opens the receiving queue of a port, in the calling thread's network namespace. The writer of a pipe is
+/// waited for; if he does not come in time, the queue has nothing.
+pub fn open_rx(
+    spec: &PortSpec,
+    options: &RxOptions,
+    patience: &Patience,
+) -> Result<Box<dyn RxQueue>> {
     let queue: Box<dyn RxQueue> = match spec.kind {
         PortKind::Interface | PortKind::Packet => Box::new(PacketRx::open(&spec.target, options)?),
         PortKind::Memory => cut(memory::open_rx(&spec.target)?, options),
-        PortKind::Pcap => cut(FileRx::open(&spec.target)?, options),
+        PortKind::Pcap => cut(file_port::open_rx(&spec.target, || patience.lasts())?, options),
         PortKind::Null => Box::new(Null::default()),
     };
     Ok(if spec.faults.is_none() { queue } else { Box::new(FaultyRx::new(queue, spec.faults)) })
@@ -28,12 +34,13 @@ fn cut(queue: impl RxQueue + 'static, options: &RxOptions) -> Box<dyn RxQueue> {
     }
 }
 
-/// Opens the sending queue of a port, in the calling thread's network namespace.
-pub fn open_tx(spec: &PortSpec) -> Result<Box<dyn TxQueue>> {
+/// Opens the sending queue of a port, in the calling thread's network namespace. The reader of a pipe is
+/// waited for; if he does not come in time, the queue takes nothing.
+pub fn open_tx(spec: &PortSpec, patience: &Patience) -> Result<Box<dyn TxQueue>> {
     let queue: Box<dyn TxQueue> = match spec.kind {
         PortKind::Interface | PortKind::Packet => Box::new(PacketTx::open(&spec.target)?),
         PortKind::Memory => Box::new(memory::open_tx(&spec.target)?),
-        PortKind::Pcap => Box::new(FileTx::create(&spec.target)?),
+        PortKind::Pcap => Box::new(FileTx::create(&spec.target, || patience.lasts())?),
         PortKind::Null => Box::new(Null::default()),
     };
     Ok(if spec.faults.is_none() { queue } else { Box::new(FaultyTx::new(queue, spec.faults)) })

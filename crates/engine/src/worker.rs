@@ -17,7 +17,9 @@ const WAIT: Duration = Duration::from_millis(10);
 /// Time between two looks at counters that cost a system call.
 const TICK_NS: u64 = 100_000_000;
 
-/// Time that a port which takes nothing gets to take the last frames after a stop was asked for.
+/// Time that a port which takes nothing gets to take the last frames after a stop was asked for, and that
+/// the reader of a pipe may pause then. A port that has taken nothing for as long when the run is to
+/// end had it already.
 const GRACE_NS: u64 = 1_000_000_000;
 
 /// The same when the source's own time is over.
@@ -81,6 +83,7 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Worker<R, S, T> {
             unsent: Losses::default(),
             events: Vec::new(),
             tick_ns: 0,
+            refused_ns: None,
             give_up_ns: None,
         };
         let start_ns = run.clock.now_ns();
@@ -108,6 +111,8 @@ struct Run<R, S, T> {
     unsent: Losses,
     events: Vec<(u64, &'static str, Event)>,
     tick_ns: u64,
+    /// Since when the port takes nothing.
+    refused_ns: Option<u64>,
     /// Set when the run is to end: from then on a port that takes nothing is not waited for.
     give_up_ns: Option<u64>,
 }
@@ -135,15 +140,20 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
 
     /// Hands a batch over, however often the port wants to be asked.
     fn transmit(&mut self, batch: &mut Batch) -> Result<()> {
+        self.refused_ns = None;
         while !batch.is_empty() {
             let bytes = batch.bytes();
             let accepted = self.worker.tx.transmit(batch).inspect_err(|_| {
                 self.unsent.add(Reason::Rejected, batch.len() as u64);
             })?;
             if accepted > 0 {
+                self.refused_ns = None;
                 self.worker.live.transmitted_packets.add(accepted as u64);
                 self.worker.live.transmitted_bytes.add(bytes - batch.bytes());
                 continue;
+            }
+            if self.refused_ns.is_none() {
+                self.refused_ns = Some(self.clock.now_ns());
             }
             self.worker.tx.wait(WAIT)?;
             self.housekeep()?;
@@ -172,7 +182,8 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
     }
 
     fn end(&mut self, grace_ns: u64) -> Result<()> {
-        self.give_up_ns = Some(self.clock.now_ns() + grace_ns);
+        let since_ns = self.refused_ns.unwrap_or_else(|| self.clock.now_ns());
+        self.give_up_ns = Some(since_ns + grace_ns);
         Ok(self.worker.rx.stop()?)
     }
 
@@ -200,7 +211,32 @@ impl<R: RxQueue, S: Stage, T: TxQueue> Run<R, S, T> {
         let counters: RxCounters = self.worker.rx.counters()?;
         self.worker.live.dropped_packets.set(counters.dropped.total());
         self.worker.stage.finish(&counters)?;
-        self.worker.tx.flush(FLUSH)?;
+        self.flush()
+    }
+
+    /// Accepted frames leave. Whoever reads them may take his time until a stop is asked for or the
+    /// source's time is over, and then as long as he goes on.
+    fn flush(&mut self) -> Result<()> {
+        let tx = &mut self.worker.tx;
+        let Some(mut taken_bytes) = tx.taken_bytes() else {
+            tx.flush(FLUSH)?;
+            return Ok(());
+        };
+        let mut moved_ns = self.clock.now_ns();
+        while !tx.flush(WAIT)? {
+            let now_ns = self.clock.now_ns();
+            let before_bytes = std::mem::replace(&mut taken_bytes, tx.taken_bytes().unwrap_or(0));
+            let is_over = self.worker.stop.is_requested() || self.worker.rx.is_expired();
+            if taken_bytes > before_bytes || !is_over {
+                moved_ns = now_ns;
+            } else if now_ns - moved_ns > GRACE_NS {
+                tx.abandon();
+                break;
+            }
+        }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,6 +89,16 @@ impl Values {
         })
     }
 
+    /// The number of `value`, if it is one of them.
+    pub fn find(&self, value: Value) -> Option<ValueId> {
+        self.ids.get(&value).copied()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
     /// The value of a number.
     pub fn get(&self, id: ValueId) -> Value {
         self.values[id.0 as usize]
@@ -138,6 +148,18 @@ pub enum Relation {
     GreaterEqual,
 }
 
+impl Relation {
+    /// Whether it holds.
+    #[inline]
+    pub fn holds(self, left: u32, right: u32) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Greater => left > right,
+            Self::GreaterEqual => left >= right,
+        }
+    }
+}
+
 /// What a value is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
@@ -163,11 +185,7 @@ impl Test {
     /// Its answer, if `value` has these bits under the mask and the operand is a constant.
     pub fn answer(&self, masked: u32) -> Option<bool> {
         let Operand::Constant(constant) = self.operand else { return None };
-        Some(match self.relation {
-            Relation::Equal => masked == constant,
-            Relation::Greater => masked > constant,
-            Relation::GreaterEqual => masked >= constant,
-        })
+        Some(self.relation.holds(masked, constant))
     }
 }
 

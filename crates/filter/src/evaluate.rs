@@ -45,6 +45,7 @@ pub(crate) struct Evaluator {
 struct Step {
     what: What,
     mask: u32,
+    relation: Relation,
     constant: u32,
     yes: u32,
     no: u32,
@@ -55,29 +56,26 @@ struct Step {
 enum What {
     Byte {
         offset: u32,
-        relation: Relation,
     },
     Half {
         offset: u32,
-        relation: Relation,
     },
     Word {
         offset: u32,
-        relation: Relation,
     },
     /// Bytes behind the IPv4 header at `header`.
     Behind {
         header: u32,
         offset: u32,
         size: Size,
-        relation: Relation,
     },
     /// The value of `operations[first..end]`.
     Computed {
         first: u32,
         end: u32,
-        relation: Relation,
     },
+    /// Bytes on the wire.
+    Length,
     /// Two values, one on top of the other.
     Pair {
         first: u32,
@@ -138,14 +136,28 @@ impl Evaluator {
             let step = match graph.nodes[*number as usize] {
                 Node::Test { test, yes, no } => {
                     let (what, constant) = evaluator.what(&graph.values, &test);
-                    Step { what, mask: test.mask, constant, yes: place(yes), no: place(no) }
+                    Step {
+                        what,
+                        mask: test.mask,
+                        relation: test.relation,
+                        constant,
+                        yes: place(yes),
+                        no: place(no),
+                    }
                 }
                 Node::Set { variable, value, next } => {
                     evaluator.variables = evaluator.variables.max(variable.0 as usize + 1);
                     let (first, end) = evaluator.computed(&graph.values, &[value]);
                     let what = What::Set { first, end, variable: variable.0 };
                     let next = place(next);
-                    Step { what, mask: u32::MAX, constant: 0, yes: next, no: next }
+                    Step {
+                        what,
+                        mask: u32::MAX,
+                        relation: Relation::Equal,
+                        constant: 0,
+                        yes: next,
+                        no: next,
+                    }
                 }
             };
             evaluator.steps.push(step);
@@ -164,24 +176,23 @@ impl Evaluator {
         };
         let what = match values.get(test.value) {
             Value::Load { at: None, offset, size } if offset < ANCILLARY => match size {
-                Size::Byte => What::Byte { offset, relation },
-                Size::Half => What::Half { offset, relation },
-                Size::Word => What::Word { offset, relation },
+                Size::Byte => What::Byte { offset },
+                Size::Half => What::Half { offset },
+                Size::Word => What::Word { offset },
             },
+            Value::Length => What::Length,
             Value::Load { at: Some(at), offset, size } => match values.get(at) {
-                Value::HeaderBytes { offset: header } => {
-                    What::Behind { header, offset, size, relation }
-                }
-                _ => self.computation(values, test.value, relation),
+                Value::HeaderBytes { offset: header } => What::Behind { header, offset, size },
+                _ => self.computation(values, test.value),
             },
-            _ => self.computation(values, test.value, relation),
+            _ => self.computation(values, test.value),
         };
         (what, constant)
     }
 
-    fn computation(&mut self, values: &Values, value: ValueId, relation: Relation) -> What {
+    fn computation(&mut self, values: &Values, value: ValueId) -> What {
         let (first, end) = self.computed(values, &[value]);
-        What::Computed { first, end, relation }
+        What::Computed { first, end }
     }
 
     fn computed(&mut self, values: &Values, wanted: &[ValueId]) -> (u32, u32) {
@@ -230,22 +241,23 @@ impl Evaluator {
         let data = packet.data;
         let mut at = self.root;
         while let Some(step) = self.steps.get(at as usize) {
-            let (value, relation) = match step.what {
-                What::Half { offset, relation } => (half(data, offset), relation),
-                What::Byte { offset, relation } => (byte(data, offset), relation),
-                What::Word { offset, relation } => (word(data, offset), relation),
-                What::Behind { header, offset, size, relation } => {
+            let value = match step.what {
+                What::Half { offset } => half(data, offset),
+                What::Byte { offset } => byte(data, offset),
+                What::Word { offset } => word(data, offset),
+                What::Length => Some(packet.wire_bytes),
+                What::Behind { header, offset, size } => {
                     let behind = header_bytes(data, header).and_then(|at| at.checked_add(offset));
-                    (behind.and_then(|at| load(data, at, size)), relation)
+                    behind.and_then(|at| load(data, at, size))
                 }
-                What::Computed { first, end, relation } => {
-                    (self.compute(packet, variables, first, end).map(|pair| pair[0]), relation)
+                What::Computed { first, end } => {
+                    self.compute(packet, variables, first, end).map(|pair| pair[0])
                 }
                 What::Pair { first, end, relation } => {
                     let Some([left, right]) = self.compute(packet, variables, first, end) else {
                         return REJECT;
                     };
-                    at = if holds(left & step.mask, relation, right) { step.yes } else { step.no };
+                    at = if relation.holds(left & step.mask, right) { step.yes } else { step.no };
                     continue;
                 }
                 What::Set { first, end, variable } => {
@@ -258,7 +270,7 @@ impl Evaluator {
                 }
             };
             let Some(value) = value else { return REJECT };
-            at = match holds(value & step.mask, relation, step.constant) {
+            at = match step.relation.holds(value & step.mask, step.constant) {
                 true => step.yes,
                 false => step.no,
             };
@@ -324,31 +336,26 @@ pub(crate) fn fits(graph: &Graph) -> bool {
 }
 
 #[inline]
-fn holds(value: u32, relation: Relation, constant: u32) -> bool {
-    match relation {
-        Relation::Equal => value == constant,
-        Relation::Greater => value > constant,
-        Relation::GreaterEqual => value >= constant,
-    }
-}
-
-#[inline]
 fn byte(data: &[u8], offset: u32) -> Option<u32> {
     data.get(offset as usize).map(|byte| u32::from(*byte))
 }
 
 #[inline]
 fn half(data: &[u8], offset: u32) -> Option<u32> {
-    let bytes = data.get(offset as usize..)?.first_chunk()?;
+    let offset = offset as usize;
+    let bytes = data.get(offset..offset + 2)?.first_chunk()?;
     Some(u32::from(u16::from_be_bytes(*bytes)))
 }
 
 #[inline]
 fn word(data: &[u8], offset: u32) -> Option<u32> {
-    Some(u32::from_be_bytes(*data.get(offset as usize..)?.first_chunk()?))
+    // 64 bits have room for this sum.
+    let offset = offset as usize;
+    Some(u32::from_be_bytes(*data.get(offset..offset + 4)?.first_chunk()?))
 }
 
-fn load(data: &[u8], offset: u32, size: Size) -> Option<u32> {
+#[inline]
+pub(crate) fn load(data: &[u8], offset: u32, size: Size) -> Option<u32> {
     match size {
         Size::Byte => byte(data, offset),
         Size::Half => half(data, offset),
@@ -356,12 +363,13 @@ fn load(data: &[u8], offset: u32, size: Size) -> Option<u32> {
     }
 }
 
-fn header_bytes(data: &[u8], offset: u32) -> Option<u32> {
+#[inline]
+pub(crate) fn header_bytes(data: &[u8], offset: u32) -> Option<u32> {
     byte(data, offset).map(|byte| 4 * (byte & 0xf))
 }
 
 /// Bytes of the packet, or beyond them what else is known of it.
-fn load_or_fact(packet: &Packet<'_>, offset: u32, size: Size) -> Option<u32> {
+pub(crate) fn load_or_fact(packet: &Packet<'_>, offset: u32, size: Size) -> Option<u32> {
     match offset {
         PACKET_TYPE => packet.outbound.map(|outbound| if outbound { OUTGOING } else { 0 }),
         INTERFACE => packet.interface,

@@ -21,7 +21,7 @@ fn libpcaps_programs_are_written_as_by_tcpdump() {
             |i: &oracle::Instruction| Instruction { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
         let program = Program(compiled.instructions().iter().map(same).collect());
         let tcpdump =
-            Command::new("tcpdump").args(["-d", "-y", "EN10MB", "-s", "0", text]).output();
+            Command::new("tcpdump").args(["-d", "-y", "EN10MB", "-s", "0", "--", text]).output();
         let Ok(output) = tcpdump else { return testing::say_skipped(test, "no tcpdump") };
         if !output.status.success() {
             let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -105,7 +105,11 @@ const WORDS: [&str; 48] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_text(text in "\\PC{0,60}", data in proptest::collection::vec(any::<u8>(), 0..100)) {

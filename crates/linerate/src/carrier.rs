@@ -38,7 +38,7 @@ impl NoCarrier {
     }
 
     fn of_veth(link: &Link, index: u32, links: &mut Links) -> Self {
-        let peer = if link.peer_is_elsewhere { None } else { links.at(index).ok() };
+        let peer = if link.peer_namespace.is_some() { None } else { links.at(index).ok() };
         match peer {
             Some(peer) => Self {
                 cause: format!("this end is up, and the far end, {}, is down", peer.name),

@@ -1,10 +1,12 @@
 //! Exit codes: a contract with scripts, listed in `--help` and docs/exit-codes.md.
 
+use std::io;
 use std::process::ExitCode;
 
 use engine::Ledger;
 use port::{PortError, Reason};
 use store::StoreError;
+use sys::Limit;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub enum Exit {
     Storage = 5,
     /// A capture is damaged or none; what could be read was used.
     Capture = 6,
+    /// The process or the machine gives no more open files, memory or threads.
+    Limit = 7,
 }
 
 impl From<Exit> for ExitCode {
@@ -47,6 +51,9 @@ pub fn of_error(error: &anyhow::Error) -> Exit {
         if let Some(engine) = cause.downcast_ref::<engine::EngineError>() {
             return of_engine(engine);
         }
+        if cause.downcast_ref::<io::Error>().and_then(Limit::met).is_some() {
+            return Exit::Limit;
+        }
         if cause.is::<Usage>() {
             return Exit::Usage;
         }
@@ -69,6 +76,7 @@ pub fn of_ledger(ledger: &Ledger) -> Exit {
 fn of_system(error: &sys::Error) -> Exit {
     match error.kind() {
         sys::Kind::Permission => Exit::Permission,
+        sys::Kind::Limit => Exit::Limit,
         sys::Kind::NoSpace | sys::Kind::ReadOnly => Exit::Storage,
         _ => Exit::Port,
     }
@@ -76,7 +84,8 @@ fn of_system(error: &sys::Error) -> Exit {
 
 fn of_store(error: &StoreError) -> Exit {
     match error {
-        _ if error.io_kind() == Some(std::io::ErrorKind::PermissionDenied) => Exit::Permission,
+        _ if error.is_limit() => Exit::Limit,
+        _ if error.io_kind() == Some(io::ErrorKind::PermissionDenied) => Exit::Permission,
         StoreError::System(system) if system.kind() == sys::Kind::Permission => Exit::Permission,
         StoreError::System(_)
         | StoreError::Directory { .. }
@@ -124,6 +133,7 @@ Exit codes:
   4  a port is unknown, down, or cannot do what was asked
   5  a directory or disk cannot be written, or a recording lost packets to it
   6  a capture is damaged or none; what could be read was used
+  7  a limit was met: open files (ulimit -n), memory (-v), threads (-u)
   130  a second SIGINT, SIGTERM or SIGHUP ended the program at once";
 
 #[cfg(test)]
@@ -132,7 +142,7 @@ mod tests {
 
     #[test]
     fn codes_follow_the_cause() {
-        let denied = sys::Error::new("x", std::io::Error::from_raw_os_error(1));
+        let denied = sys::Error::new("x", io::Error::from_raw_os_error(1));
         assert_eq!(of_error(&anyhow::Error::new(denied).context("opening")), Exit::Permission);
         let none = StoreError::Empty { name: "x".into() };
         let port = PortError::File { port: "pcap:x".into(), source: Box::new(none) };
@@ -140,14 +150,28 @@ mod tests {
         assert_eq!(of_error(&engine.into()), Exit::Capture);
         let unreadable = || StoreError::Open {
             name: "x".into(),
-            source: std::io::ErrorKind::PermissionDenied.into(),
+            source: io::ErrorKind::PermissionDenied.into(),
         };
         assert_eq!(of_error(&unreadable().into()), Exit::Permission);
         let port = PortError::File { port: "pcap:x".into(), source: Box::new(unreadable()) };
         assert_eq!(of_error(&port.into()), Exit::Permission);
-        let read_only = sys::Error::new("x", std::io::Error::from_raw_os_error(30));
+        let read_only = sys::Error::new("x", io::Error::from_raw_os_error(30));
         assert_eq!(of_error(&StoreError::System(read_only).into()), Exit::Storage);
         assert_eq!(of_error(&Usage("x".into()).into()), Exit::Usage);
+        let open_files = || io::Error::from_raw_os_error(24);
+        let opening = || StoreError::Open { name: "x".into(), source: open_files() };
+        let port = PortError::File { port: "pcap:x".into(), source: Box::new(opening()) };
+        let limits: [anyhow::Error; 4] = [
+            open_files().into(),
+            sys::Error::new("x", open_files()).into(),
+            opening().into(),
+            engine::EngineError::Port(port).into(),
+        ];
+        for limit in limits {
+            assert_eq!(of_error(&limit), Exit::Limit, "{limit}");
+        }
+        let thread = sys::Error::of_thread("x", io::Error::from_raw_os_error(11));
+        assert_eq!(of_error(&StoreError::System(thread).into()), Exit::Limit);
         assert_eq!(of_error(&anyhow::anyhow!("x")), Exit::Failure);
     }
 }

@@ -39,6 +39,11 @@ pub struct Watch {
     pub stop: Stop,
 }
 
+/// When to end sources that are to end by themselves after `duration`, if one does not.
+pub fn at_the_latest(duration: Duration) -> Duration {
+    duration.saturating_add(Duration::from_secs(1))
+}
+
 /// Runs all workers to their end and returns them in order.
 pub fn run<R, S, T>(
     workers: Vec<Worker<R, S, T>>,
@@ -57,15 +62,18 @@ where
             let (clock, stop) = (clock.clone(), watch.stop.clone());
             let name = format!("{}-{number}", watch.verb);
             let builder = std::thread::Builder::new().name(name.clone());
-            let thread = builder
-                .spawn_scoped(scope, move || {
-                    let finished = worker.run(clock);
-                    if finished.error.is_some() {
-                        stop.request();
-                    }
-                    finished
-                })
-                .map_err(|source| sys::Error::new(format!("starting the thread {name}"), source))?;
+            let started = builder.spawn_scoped(scope, move || {
+                let finished = worker.run(clock);
+                if finished.error.is_some() {
+                    stop.request();
+                }
+                finished
+            });
+            let thread = started.map_err(|source| {
+                // Those that have been started are waited for.
+                watch.stop.request();
+                sys::Error::of_thread(format!("starting the thread {name}"), source)
+            })?;
             threads.push((name, thread));
         }
         show(&lives, watch, || threads.iter().all(|(_, thread)| thread.is_finished()));

@@ -8,6 +8,7 @@ mod carrier;
 mod commands;
 mod doctor;
 mod exit;
+mod far_end;
 mod job;
 mod manual;
 mod network;

@@ -4,6 +4,7 @@
 //! was left by a program that was killed, and the next one removes it.
 
 use std::fs::{self, DirBuilder, File};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ impl Scratch {
     /// Makes one in `parent`, readable by its owner only, and removes what killed programs of the
     /// same user left there.
     pub fn make(parent: &Path) -> Result<Self, StoreError> {
-        let failed = |path: &Path, error: std::io::Error| {
+        let failed = |path: &Path, error: io::Error| {
             let action = format!("making the directory {}", path.display());
             sys::Error::new(action, error).remedy("set TMPDIR, or choose a place with --to")
         };
@@ -35,17 +36,21 @@ impl Scratch {
             let path = parent.join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(failed(&path, error).into()),
             }
             // A program that starts just now may have taken the lock first and removed it.
-            if let Some(lock) = lock(&path) {
+            let taken = lock(&path).map_err(|error| {
+                let _ = fs::remove_dir(&path);
+                failed(&path, error)
+            })?;
+            if let Some(lock) = taken {
                 let owner = lock.metadata().map_err(|error| failed(&path, error))?.uid();
                 remove_leftovers(parent, owner);
                 return Ok(Self { path, _lock: lock });
             }
         }
-        let taken = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+        let taken = io::Error::from(io::ErrorKind::AlreadyExists);
         Err(failed(&parent.join(PREFIX), taken).into())
     }
 
@@ -63,11 +68,17 @@ impl Drop for Scratch {
 }
 
 /// The lock of a directory; `None` if somebody holds it or the directory is gone.
-fn lock(path: &Path) -> Option<File> {
-    let file = File::open(path).ok()?;
-    file.try_lock().ok()?;
-    let (locked, named) = (file.metadata().ok()?, fs::symlink_metadata(path).ok()?);
-    ((locked.dev(), locked.ino()) == (named.dev(), named.ino())).then_some(file)
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let taken = || {
+        let file = File::open(path)?;
+        file.try_lock()?;
+        let (locked, named) = (file.metadata()?, fs::symlink_metadata(path)?);
+        Ok(((locked.dev(), locked.ino()) == (named.dev(), named.ino())).then_some(file))
+    };
+    taken().or_else(|error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::WouldBlock => Ok(None),
+        _ => Err(error),
+    })
 }
 
 /// Removes the directories of `owner` with such a name whose lock is free.
@@ -84,7 +95,7 @@ fn remove_leftovers(parent: &Path, owner: u32) {
         if !is_ours || !entry.metadata().is_ok_and(owned) {
             continue;
         }
-        if let Some(_lock) = lock(&entry.path()) {
+        if let Ok(Some(_lock)) = lock(&entry.path()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

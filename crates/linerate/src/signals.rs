@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
 use engine::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -22,7 +21,7 @@ pub struct Signals {
 
 impl Signals {
     /// From now on a signal raises `stop`, a second one ends the program.
-    pub fn install(stop: &Stop) -> anyhow::Result<Self> {
+    pub fn install(stop: &Stop) -> sys::Result<Self> {
         let seen = Arc::new(AtomicBool::new(false));
         let hangup = (!hangup_is_ignored()).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
@@ -30,7 +29,9 @@ impl Signals {
             signal_hook::flag::register_conditional_shutdown(signal, AT_ONCE, Arc::clone(&seen))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)))
                 .and_then(|_| signal_hook::flag::register(signal, stop.flag()))
-                .context("installing the handler of SIGINT, SIGTERM and SIGHUP")?;
+                .map_err(|source| {
+                    sys::Error::new("installing the handler of SIGINT, SIGTERM and SIGHUP", source)
+                })?;
         }
         Ok(Self { seen })
     }

@@ -10,7 +10,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use program::{Run, command};
 
@@ -60,6 +60,15 @@ impl Place {
         if self.is_root {
             command.uid(NOBODY).gid(NOBODY);
         }
+        Run::from(command.output().unwrap())
+    }
+
+    /// As the user of the tests, behind `limit`, a command of the shell; ended where it hangs.
+    fn run_limited(&self, limit: &str, arguments: &[&str]) -> Run {
+        let mut command = Command::new("sh");
+        let script = format!("{limit}; exec timeout 30 \"$0\" \"$@\"");
+        command.arg("-c").arg(script).arg(self.path().join("linerate")).args(arguments);
+        command.current_dir(self.path()).stdin(Stdio::null());
         Run::from(command.output().unwrap())
     }
 }
@@ -112,6 +121,40 @@ const CASES: [(i32, &[&str]); 38] = [
     (6, &["receive", "pcap:nosuch.pcapng"]),
 ];
 
+/// Every worker asks for a stack of 64 GiB.
+const LARGE_STACKS: &str = "ulimit -v 8000000; export RUST_MIN_STACK=68719476736";
+
+/// One worker gets its stack of 3 GiB, the next one does not.
+const STACKS_FOR_ONE: &str = "ulimit -v 5000000; export RUST_MIN_STACK=3221225472";
+
+/// Limits, what the message has to name, and what meets them.
+const LIMITED: [(&str, &str, &[&str]); 10] = [
+    ("ulimit -n 4", "ulimit -n", &["record", "pcap:good.pcapng", "--to", "new4"]),
+    ("ulimit -n 5", "ulimit -n", &["record", "pcap:good.pcapng", "--to", "new5"]),
+    ("ulimit -n 6", "ulimit -n", &["record", "pcap:good.pcapng", "--to", "new6"]),
+    ("ulimit -n 4", "ulimit -n", &["receive", "pcap:good.pcapng"]),
+    ("ulimit -n 4", "ulimit -n", &["find", "good.pcapng", "--write", "out4.pcapng"]),
+    ("ulimit -n 5", "ulimit -n", &["find", "store", "--write", "out5.pcapng"]),
+    ("ulimit -v 200000", "ulimit -v", &["record", "pcap:good.pcapng", "--to", "new"]),
+    (LARGE_STACKS, "ulimit -u", &["receive", "pcap:good.pcapng"]),
+    (LARGE_STACKS, "ulimit -u", &["record", "pcap:good.pcapng", "--to", "new"]),
+    // Without an end of its own, the one that runs is ended.
+    (STACKS_FOR_ONE, "starting the thread generate-1", &["generate", "null:", "--workers", "2"]),
+];
+
+#[test]
+fn limits_are_named_and_have_a_code() {
+    let place = Place::make();
+    let mut wrong = Vec::new();
+    for (limit, name, arguments) in LIMITED {
+        let run = place.run_limited(limit, arguments);
+        if run.code != Some(7) || !run.stderr.contains(name) {
+            wrong.push(format!("{limit}: {arguments:?}: {run:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn codes_are_those_of_the_page() {
     let place = Place::make();
@@ -135,9 +178,10 @@ fn every_row_of_the_page_is_tried() {
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok())
         .collect();
-    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 130]);
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
     // A ledger with unexplained packets takes a device that lies; the engine's tests make one.
-    for code in codes.into_iter().filter(|code| ![1, 130].contains(code)) {
+    // Limits have a test of their own.
+    for code in codes.into_iter().filter(|code| ![1, 7, 130].contains(code)) {
         assert!(CASES.iter().any(|(tried, _)| *tried == code), "{code}");
     }
 }

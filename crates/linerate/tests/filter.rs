@@ -136,10 +136,8 @@ fn what_is_refused_is_pointed_at() {
     let (_directory, path) = capture(10, &[]);
     let run = Run::of(&["filter", "host 10.0.0.1 and port 65536", "--read", &path]).expect(2);
     let lines: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!(lines.len(), 3, "{run:?}");
-    assert_eq!(lines[0], "host 10.0.0.1 and port 65536");
-    assert_eq!(lines[1].trim_start().trim_end_matches('^'), "", "{run:?}");
-    assert!(lines[2].starts_with("linerate: filter, character "), "{run:?}");
+    assert_eq!(lines.len(), 1, "{run:?}");
+    assert!(lines[0].starts_with("linerate: filter, character 24: "), "{run:?}");
     assert_eq!(run.stdout, b"");
     let run =
         Run::of(&["filter", "ether host 1:2:3:4:5:6", "--explain", "--link", "raw", "--json"]);
@@ -198,4 +196,23 @@ fn an_explanation_is_tests_and_a_program() {
     for link in ["ethernet", "raw", "cooked", "cooked2"] {
         explain(&["--link", link]);
     }
+}
+
+#[test]
+fn the_kernel_is_asked_whether_it_takes_a_program() {
+    let place = |expression: &str, port: &str| {
+        let run = Run::of(&["filter", "--explain", expression, "--port", port, "--json"]);
+        run.expect(0).result()["place"].clone()
+    };
+    let taken = place("tcp port 80", "packet:lo");
+    assert_eq!((&taken["where"], &taken["reason"]), (&"kernel".into(), &().into()), "{taken}");
+    let hosts: Vec<String> =
+        (0..3_000).map(|n| format!("host 10.0.{}.{}", n / 250, n % 250)).collect();
+    let long = place(&hosts.join(" or "), "lo");
+    assert_eq!(long["where"], "user", "{long}");
+    assert!(long["reason"].as_str().unwrap().contains("instructions"), "{long}");
+    assert_eq!(place("ip", "null:")["where"], "user");
+    Run::of(&["filter", "--explain", "ip", "--port", "nosuch0"]).expect(4);
+    Run::of(&["filter", "--explain", "ip", "--port", "pcap:x.pcap"]).expect(2);
+    Run::of(&["filter", "ip", "--port", "lo"]).expect(2);
 }

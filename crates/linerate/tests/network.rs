@@ -7,6 +7,8 @@ mod carrier;
 mod demo;
 #[path = "network/doctor.rs"]
 mod doctor;
+#[path = "network/fit.rs"]
+mod fit;
 #[path = "network/pages.rs"]
 mod page_examples;
 #[path = "program/pages.rs"]
@@ -470,6 +472,7 @@ fn main() -> ExitCode {
         a_recording_that_goes_on_is_told_from_one_that_was_killed,
         recording_survives_its_interface,
         removed::a_removed_directory_is_said,
+        removed::a_segment_that_is_cut_is_said,
         a_frame_beyond_the_mtu_is_refused,
         a_tag_goes_beyond_the_mtu,
         signals_end_a_run,
@@ -487,8 +490,14 @@ fn main() -> ExitCode {
         carrier::progress_without_a_carrier_is_none,
         page_examples::examples_on_an_interface_run_as_written,
         page_examples::the_readme_records_and_finds,
+        fit::frames_that_do_not_fit_are_left_out,
+        fit::a_damaged_capture_of_frames_that_do_not_fit,
+        fit::frames_that_the_far_end_refuses_are_rejected,
+        fit::a_far_end_whose_mtu_sinks_is_noticed,
+        fit::a_far_end_out_of_sight_may_be_why,
         doctor::merging_is_found,
         doctor::threads_are_found,
+        doctor::a_far_end_with_a_smaller_mtu_is_found,
         doctor::advice_about_merging_settles,
         doctor::ports_that_cannot_run_are_problems,
         doctor::directories_are_tried,

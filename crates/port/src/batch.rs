@@ -6,6 +6,7 @@ use sys::packet::{Block, FrameFlags};
 
 use crate::error::{PortError, Result};
 use crate::frame::{Frame, FrameMeta, FrameRef};
+use crate::queue::PortDescription;
 
 /// Frames that a batch holds at most.
 ///
@@ -196,8 +197,13 @@ impl Batch {
         self.frames.retain(|frame| {
             keep(FrameRef { data: slice(memory, frame.offset, frame.length), meta: frame.meta })
         });
-        self.sum_bytes();
-        before - self.frames.len()
+        let dropped = before - self.frames.len();
+        if self.frames.is_empty() {
+            self.clear();
+        } else if dropped > 0 {
+            self.sum_bytes();
+        }
+        dropped
     }
 
     /// Refers to frames `range` of a received block, without copying.
@@ -222,35 +228,28 @@ impl Batch {
         self.bytes = self.frames.iter().map(|frame| u64::from(frame.length)).sum();
     }
 
-    /// That no frame is longer than a port takes; `port` names it in the error. Slots bound their frames, so these are looked at
-    /// only where one could be too long.
+    /// That no frame is longer than the port takes that `describe` tells of: all of them may have its
+    /// `frame_bytes_max`, and one that begins like the frame given to `longest` that many bytes. Slots
+    /// bound their frames, so these are looked at only where one could be too long.
     pub fn check_lengths(
         &self,
         frame_bytes_max: usize,
-        port: impl FnOnce() -> String,
-    ) -> Result<()> {
-        self.check_lengths_by(frame_bytes_max, |_| 0, port)
-    }
-
-    /// The same for a port that takes some frames `beyond` the length that all may have.
-    pub fn check_lengths_by(
-        &self,
-        frame_bytes_max: usize,
-        beyond: impl Fn(&[u8]) -> usize,
-        port: impl FnOnce() -> String,
+        longest: impl Fn(&[u8]) -> usize,
+        describe: impl FnOnce() -> PortDescription,
     ) -> Result<()> {
         if self.block.is_none() && self.slot_bytes <= frame_bytes_max {
             return Ok(());
         }
-        let long = self.frames().filter(|frame| frame.data.len() > frame_bytes_max);
-        for frame in long {
-            let (frame_bytes, longest) = (frame.data.len(), frame_bytes_max + beyond(frame.data));
-            if frame_bytes > longest {
-                let frame_bytes_max = longest;
-                return Err(PortError::FrameTooLong { port: port(), frame_bytes, frame_bytes_max });
-            }
-        }
-        Ok(())
+        let long = self.frames().find(|frame| frame.data.len() > longest(frame.data));
+        long.map_or(Ok(()), |frame| {
+            let port = describe();
+            Err(PortError::FrameTooLong {
+                port: port.spec,
+                frame_bytes: frame.data.len(),
+                frame_bytes_max: longest(frame.data),
+                remedy: port.longer_frames.map_or_else(String::new, |it| format!(" or {it}")),
+            })
+        })
     }
 
     fn memory(&self) -> &[u8] {
@@ -320,6 +319,30 @@ mod tests {
         assert_eq!(batch.bytes(), 0);
         assert!(batch.is_empty());
         assert!(push(&mut batch, &[9; 20]));
+    }
+
+    #[test]
+    fn a_batch_of_which_nothing_is_kept_takes_as_many_as_an_empty_one() {
+        let mut batch = Batch::new(64);
+        for _ in 0..BATCH_FRAMES {
+            assert!(push(&mut batch, &[1; 60]));
+        }
+        assert_eq!(batch.retain(|_| true), 0);
+        assert_eq!((batch.len(), batch.bytes()), (64, 64 * 60));
+        // What is kept stays where it is: its slots are not given again.
+        let mut number = 0;
+        let mut every_other = || {
+            number += 1;
+            number % 2 == 0
+        };
+        assert_eq!(batch.retain(|_| every_other()), 32);
+        assert_eq!((batch.len(), batch.bytes(), batch.is_full()), (32, 32 * 60, true));
+        assert_eq!(batch.retain(|_| false), 32);
+        assert_eq!((batch.len(), batch.bytes(), batch.is_full()), (0, 0, false));
+        for _ in 0..BATCH_FRAMES {
+            assert!(push(&mut batch, &[2; 60]));
+        }
+        assert_eq!(batch.bytes(), 64 * 60);
     }
 
     #[test]

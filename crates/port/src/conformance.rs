@@ -124,6 +124,7 @@ fn send(tx: &mut dyn TxQueue, all: &[Vec<u8>], between: &mut dyn FnMut() -> Chec
     while !rest.is_empty() {
         let (now, later) = rest.split_at(rest.len().min(size));
         for data in now {
+            ensure(tx.takes(data), || format!("a frame of {} bytes does not fit", data.len()))?;
             let pushed = batch.push(data, FrameMeta::local(data.len()));
             ensure(pushed, || format!("an empty batch does not take {size} frames"))?;
         }
@@ -220,6 +221,7 @@ fn a_frame_too_long_is_an_error<M: Medium>(medium: &mut M) -> Check {
     let mut batch = Batch::new(length);
     let data = frame(0, length);
     ensure(batch.push(&data, FrameMeta::local(data.len())), || "a slot is too short".into())?;
+    ensure(!tx.takes(&data), || format!("a frame of {length} bytes fits"))?;
     match tx.transmit(&mut batch) {
         Err(PortError::FrameTooLong { frame_bytes, frame_bytes_max, .. }) => {
             let expected = (length, medium.frame_bytes_max());

@@ -26,7 +26,7 @@ pub enum PortError {
     /// A frame is longer than the port takes.
     #[error(
         "port «{port}»: a frame of {frame_bytes} bytes is longer than the {frame_bytes_max} bytes \
-         that the port takes; use a smaller --size or raise the interface's MTU"
+         that the port takes; send shorter frames{remedy}"
     )]
     FrameTooLong {
         /// The port.
@@ -35,6 +35,8 @@ pub enum PortError {
         frame_bytes: usize,
         /// Longest frame that fits, in bytes without FCS.
         frame_bytes_max: usize,
+        /// What else helps, if anything does: ` or` and an imperative.
+        remedy: String,
     },
     /// The kernel refused.
     #[error(transparent)]

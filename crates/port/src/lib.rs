@@ -30,6 +30,7 @@ pub mod conformance;
 pub mod counters;
 pub mod error;
 pub mod fault;
+pub mod fit;
 pub mod frame;
 pub mod limit;
 pub mod memory;

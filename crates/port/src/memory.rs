@@ -119,7 +119,7 @@ impl TxQueue for MemoryTx {
         if count == 0 {
             return Ok(0);
         }
-        batch.check_lengths(FRAME_BYTES_MAX, || describe(&self.name).spec)?;
+        batch.check_lengths(FRAME_BYTES_MAX, |_| FRAME_BYTES_MAX, || self.describe())?;
         if self.full.is_full() {
             self.sent.blocked_times += 1;
             return Ok(0);
@@ -134,6 +134,10 @@ impl TxQueue for MemoryTx {
         self.sent.accepted_packets += count as u64;
         self.sent.accepted_bytes += bytes;
         Ok(count)
+    }
+
+    fn takes(&self, frame: &[u8]) -> bool {
+        frame.len() <= FRAME_BYTES_MAX
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<()> {
@@ -213,6 +217,7 @@ fn describe(name: &str) -> PortDescription {
         spec: format!("memory:{name}"),
         mechanism: format!("ring of {BATCHES} batches in memory"),
         frame_bytes_max: FRAME_BYTES_MAX,
+        longer_frames: None,
         link_type: 1,
         speed_bps: None,
     }

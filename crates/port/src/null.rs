@@ -78,6 +78,7 @@ fn describe() -> PortDescription {
         spec: "null:".into(),
         mechanism: "nothing is kept".into(),
         frame_bytes_max: FRAME_BYTES_MAX,
+        longer_frames: None,
         link_type: 1,
         speed_bps: None,
     }

@@ -1,6 +1,7 @@
 //! `packet:IF`: a network interface through packet sockets, whatever its driver.
 
 mod device;
+mod far_end;
 mod rx;
 mod tx;
 
@@ -17,6 +18,7 @@ fn describe(interface: &str, mechanism: String, link: &Link) -> PortDescription 
         spec: format!("packet:{interface}"),
         mechanism,
         frame_bytes_max: link.frame_bytes_max() as usize,
+        longer_frames: Some(format!("raise the MTU of {interface}, {} bytes", link.mtu_bytes)),
         link_type: 1,
         // Virtual devices claim speeds that mean nothing.
         speed_bps: match (&link.kind, speed) {

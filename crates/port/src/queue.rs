@@ -15,6 +15,8 @@ pub struct PortDescription {
     pub mechanism: String,
     /// Frames up to this many bytes without FCS pass.
     pub frame_bytes_max: usize,
+    /// What helps where longer ones are to pass, as an imperative; `None` where nothing does.
+    pub longer_frames: Option<String>,
     /// Link type of the frames, as pcap numbers them (1 = Ethernet).
     pub link_type: u16,
     /// Speed of the link in bit/s where the device states one.
@@ -78,11 +80,27 @@ pub trait TxQueue: Send {
     /// Never blocks. May leave a recycled, empty memory in `batch`.
     fn transmit(&mut self, batch: &mut Batch) -> Result<usize>;
 
+    /// Whether a frame of this length and beginning can leave here at all. A batch with one that
+    /// cannot is an error.
+    fn takes(&self, _frame: &[u8]) -> bool {
+        true
+    }
+
     /// Sleeps until frames may be accepted again, at most `timeout`.
     fn wait(&mut self, timeout: Duration) -> Result<()>;
 
     /// Makes sure that all accepted frames have left, at most for `timeout`. Returns whether so.
     fn flush(&mut self, timeout: Duration) -> Result<bool>;
+
+    /// How many bytes were taken so far by the one who decides when frames leave: the reader of a pipe.
+    /// He is waited for until the run is told to end, and then for as long as he goes on. `None` where
+    /// frames leave by themselves.
+    fn taken_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Gives up what was accepted and has not left: from now on it is lost, and counted.
+    fn abandon(&mut self) {}
 
     /// The account so far. After [`flush`](Self::flush) the device's figures are final.
     fn counters(&mut self) -> Result<TxCounters>;
@@ -130,11 +148,20 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
     fn transmit(&mut self, batch: &mut Batch) -> Result<usize> {
         (**self).transmit(batch)
     }
+    fn takes(&self, frame: &[u8]) -> bool {
+        (**self).takes(frame)
+    }
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         (**self).wait(timeout)
     }
     fn flush(&mut self, timeout: Duration) -> Result<bool> {
         (**self).flush(timeout)
+    }
+    fn taken_bytes(&self) -> Option<u64> {
+        (**self).taken_bytes()
+    }
+    fn abandon(&mut self) {
+        (**self).abandon();
     }
     fn counters(&mut self) -> Result<TxCounters> {
         (**self).counters()
@@ -149,10 +176,15 @@ impl<Q: TxQueue + ?Sized> TxQueue for Box<Q> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
-    use crate::fault::{Faults, FaultyRx};
+    use crate::fault::{Faults, FaultyRx, FaultyTx};
+    use crate::fit::FittingTx;
     use crate::limit::LimitedRx;
-    use crate::null::Null;
+    use crate::memory;
+    use crate::null::{FRAME_BYTES_MAX, Null};
     use crate::snap::SnapRx;
     use crate::tap::Tap;
 
@@ -195,5 +227,61 @@ mod tests {
         assert!(SnapRx::new(expired(), 60).is_expired());
         assert!((Box::new(expired()) as Box<dyn RxQueue>).is_expired());
         assert!(!RxQueue::is_expired(&mut Null::default()));
+    }
+
+    #[test]
+    fn wrapping_queues_say_what_the_port_takes() {
+        fn check(tx: &impl TxQueue) {
+            assert!(
+                tx.takes(&vec![0; FRAME_BYTES_MAX]) && !tx.takes(&vec![0; FRAME_BYTES_MAX + 1])
+            );
+        }
+        let ring = || memory::pair("takes", 1).0;
+        check(&Tap::new(ring(), |_: crate::FrameRef<'_>| ()));
+        check(&FaultyTx::new(ring(), Faults::default()));
+        check(&FittingTx::new(ring()));
+        check(&(Box::new(ring()) as Box<dyn TxQueue>));
+    }
+
+    /// A queue whose reader took 7 bytes, and that notes that it was given up.
+    struct Read(Arc<AtomicBool>);
+
+    impl TxQueue for Read {
+        fn transmit(&mut self, _batch: &mut Batch) -> Result<usize> {
+            Ok(0)
+        }
+        fn wait(&mut self, _timeout: Duration) -> Result<()> {
+            Ok(())
+        }
+        fn flush(&mut self, _timeout: Duration) -> Result<bool> {
+            Ok(false)
+        }
+        fn taken_bytes(&self) -> Option<u64> {
+            Some(7)
+        }
+        fn abandon(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        fn counters(&mut self) -> Result<TxCounters> {
+            Ok(TxCounters::default())
+        }
+        fn describe(&self) -> PortDescription {
+            TxQueue::describe(&Null::default())
+        }
+    }
+
+    #[test]
+    fn wrapping_queues_say_what_the_reader_took_and_give_up() {
+        fn check<Q: TxQueue>(wrap: impl Fn(Read) -> Q) {
+            let is_given_up = Arc::new(AtomicBool::new(false));
+            let mut queue = wrap(Read(is_given_up.clone()));
+            assert_eq!(queue.taken_bytes(), Some(7));
+            queue.abandon();
+            assert!(is_given_up.load(Ordering::Relaxed));
+        }
+        check(|read| Tap::new(read, |_: crate::FrameRef<'_>| ()));
+        check(|read| FaultyTx::new(read, Faults::default()));
+        check(FittingTx::new);
+        check(|read| Box::new(read) as Box<dyn TxQueue>);
     }
 }

@@ -108,12 +108,24 @@ impl<Q: TxQueue, S: FrameSink> TxQueue for Tap<Q, S> {
         Ok(count)
     }
 
+    fn takes(&self, frame: &[u8]) -> bool {
+        self.inner.takes(frame)
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         self.inner.wait(timeout)
     }
 
     fn flush(&mut self, timeout: Duration) -> Result<bool> {
         self.inner.flush(timeout)
+    }
+
+    fn taken_bytes(&self) -> Option<u64> {
+        self.inner.taken_bytes()
+    }
+
+    fn abandon(&mut self) {
+        self.inner.abandon();
     }
 
     fn counters(&mut self) -> Result<TxCounters> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use port::conformance::{self, Medium};
+use port::fit::{FittingTx, Unfit};
 use port::packet::{PacketRx, PacketTx, RxOptions};
 use port::{Batch, Event, FrameMeta, Reason, Result, RxQueue, TxQueue};
 use sys::link::Links;
@@ -114,6 +115,62 @@ fn overload_is_charged_to_the_ring() -> Outcome {
     Ok(())
 }
 
+/// Frames of a kernel's block and of a slab, some too long and one too short, on the same wire.
+fn frames_that_do_not_fit_are_left_out() -> Outcome {
+    let wire = Wire::new(VethConfig::default());
+    let mut rx = wire.rx(RxOptions::default());
+    rx.start()?;
+    let tagged = |length: usize| {
+        let mut data = vec![2; length];
+        data[12..16].copy_from_slice(&[0x81, 0, 0, 7]);
+        data
+    };
+    let frames =
+        [vec![2; 10], vec![2; 60], vec![2; 65_226], tagged(1_519), tagged(1_518), vec![2; 1_514]];
+    let mut batch = Batch::new(65_226);
+    for frame in &frames {
+        assert!(batch.push(frame, FrameMeta::local(frame.len())));
+    }
+    let mut tx = FittingTx::new(wire.tx());
+    assert_eq!((tx.transmit(&mut batch)?, batch.len(), batch.bytes()), (0, 3, 60 + 1_518 + 1_514));
+    assert_eq!(tx.transmit(&mut batch)?, 3);
+    assert_eq!(tx.counters()?.accepted_packets, 3);
+    let unfit =
+        Unfit { packets: 3, bytes: 10 + 65_226 + 1_519, longest_bytes: 65_226, shortest_bytes: 10 };
+    assert_eq!(tx.unfit(), Some(unfit));
+    assert!(tx.flush(Duration::from_secs(5))?);
+
+    // Back again, out of the kernel's blocks, where the shorter MTU of this end leaves two out.
+    Links::of(&wire.there)?.set_mtu("there", 1_400)?;
+    let mut back = FittingTx::new(wire.there.run(|| PacketTx::open("there"))??);
+    let mut block = Batch::default();
+    let (begun, mut seen) = (Instant::now(), Vec::<usize>::new());
+    while seen.len() < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "three frames arrive");
+        rx.receive(&mut block)?;
+        let lengths: Vec<usize> = block.frames().map(|frame| frame.data.len()).collect();
+        seen.extend(&lengths);
+        if lengths.iter().any(|length| *length > 1_414) {
+            assert_eq!(back.transmit(&mut block)?, 0);
+        }
+        let fitting: Vec<usize> = lengths.into_iter().filter(|length| *length <= 1_414).collect();
+        assert_eq!(
+            (block.len(), block.bytes()),
+            (fitting.len(), fitting.iter().sum::<usize>() as u64)
+        );
+        assert!(block.frames().all(|frame| frame.data == [2; 60]));
+        assert_eq!(block.retain(|_| false), fitting.len());
+        rx.wait(Duration::from_millis(20))?;
+    }
+    assert_eq!(seen, [60, 1_518, 1_514]);
+    assert_eq!(back.unfit().map(|unfit| (unfit.packets, unfit.bytes)), Some((2, 1_518 + 1_514)));
+    // The last block went back to the kernel, and the batch is like a new one.
+    block.reserve(60);
+    assert!(!block.is_full() && block.push(&[9; 60], FrameMeta::local(60)));
+    assert_eq!((block.len(), block.bytes()), (1, 60));
+    Ok(())
+}
+
 fn await_event(rx: &mut PacketRx, wanted: Event) {
     let begun = Instant::now();
     let mut batch = Batch::default();
@@ -183,6 +240,7 @@ fn main() -> ExitCode {
         conforms,
         conforms_with_jumbo_frames,
         conforms_with_threaded_napi,
+        frames_that_do_not_fit_are_left_out,
         overload_is_charged_to_the_ring,
         goes_on_after_down_and_up,
         goes_on_after_the_interface_was_remade,

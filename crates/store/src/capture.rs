@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Limits: streams only, so nothing seeks; compressed files are refused by name, not undone; after
-//! an error the reader is at its end.
+//! an error the reader is at its end. A source that has nothing now ([`std::io::ErrorKind::WouldBlock`])
+//! is one exception: packets are asked for again.
 
 use std::fmt;
 use std::fs::File;
@@ -20,8 +21,8 @@ use std::path::Path;
 
 use crate::error::{Result, StoreError};
 use crate::input::Input;
-use crate::pcap::reader::{Magic, PcapReader};
-use crate::pcapng::block::SECTION_HEADER;
+use crate::pcap::reader::{HEADER_LENGTH, Magic, PcapReader};
+use crate::pcapng::block::{BlockHead, ByteOrder, MINIMUM_LENGTH, SECTION_HEADER};
 use crate::pcapng::reader::PcapngReader;
 use crate::record::{Interface, InterfaceStatistics, Record, Section};
 use crate::warning::Warning;
@@ -69,7 +70,12 @@ impl CaptureReader {
     /// of an unknown version, and whatever reading itself meets.
     pub fn new(source: impl Read + Send + 'static, name: impl Into<String>) -> Result<Self> {
         let mut input = Input::new(source, name);
-        input.ensure(4)?;
+        read_header(&mut input)?;
+        Self::of_input(input)
+    }
+
+    /// Of an input of which [`read_header`] is done.
+    pub(crate) fn of_input(mut input: Input) -> Result<Self> {
         let format = match input.available().first_chunk() {
             Some(magic) if Magic::parse(*magic).is_some() => {
                 Format::Pcap(Box::new(PcapReader::new(input)?))
@@ -155,6 +161,24 @@ impl CaptureReader {
             Format::Pcapng(reader) => &reader.input,
         }
     }
+}
+
+/// Makes all available that is looked at before the first packet. Until it succeeds, nothing of the
+/// input is consumed: of one that has nothing now it is asked for again.
+pub(crate) fn read_header(input: &mut Input) -> Result<()> {
+    input.ensure(4)?;
+    match input.available().first_chunk() {
+        Some(magic) if Magic::parse(*magic).is_some() => input.ensure(HEADER_LENGTH)?,
+        Some(magic) if u32::from_be_bytes(*magic) == SECTION_HEADER => {
+            input.ensure(MINIMUM_LENGTH)?;
+            let head = input.available().first_chunk();
+            let head = head.and_then(|first| BlockHead::parse(first, ByteOrder::Little).ok());
+            input.ensure(head.map_or(MINIMUM_LENGTH, |head| head.length))?
+        }
+        // As many bytes are shown of something else.
+        _ => input.ensure(8)?,
+    };
+    Ok(())
 }
 
 impl fmt::Debug for CaptureReader {

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use sys::Limit;
+
 use crate::words::counted;
 
 /// Shorthand for results of this crate.
@@ -18,7 +20,7 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum StoreError {
     /// A file could not be opened for reading.
-    #[error("opening {name}: {source}")]
+    #[error("opening {name}: {source}{}", limit_remedy(source))]
     Open {
         /// The file.
         name: String,
@@ -26,7 +28,7 @@ pub enum StoreError {
         r#source: io::Error,
     },
     /// Reading failed half way.
-    #[error("reading {name} at byte {offset}: {source}")]
+    #[error("reading {name} at byte {offset}: {source}{}", limit_remedy(source))]
     Read {
         /// The file or stream.
         name: String,
@@ -36,7 +38,7 @@ pub enum StoreError {
         r#source: io::Error,
     },
     /// Writing failed. A reader that went away shows as [`io::ErrorKind::BrokenPipe`] in `source`.
-    #[error("writing {what}: {source}")]
+    #[error("writing {what}: {source}{}", limit_remedy(source))]
     Write {
         /// What was being written.
         what: String,
@@ -45,9 +47,10 @@ pub enum StoreError {
     },
     /// Writing a capture failed half way; what was written before is whole in it.
     #[error(
-        "writing {what}: {source}; it holds {}{}",
+        "writing {what}: {source}; it holds {}{}{}",
         counted(*packets, "packet"),
-        if is_full(source) { "; free some space, or write to another disk" } else { "" }
+        if is_full(source) { "; free some space, or write to another disk" } else { "" },
+        limit_remedy(source)
     )]
     Incomplete {
         /// The capture that was being written.
@@ -160,14 +163,16 @@ pub enum StoreError {
     },
     /// Another recorder is at work in the directory.
     #[error(
-        "recording to {directory}: stream {stream} is being recorded there by another process; \
-         choose another directory or stream, or end that process"
+        "recording to {directory}: stream {stream} is being recorded there by another process, \
+         which has locked {file}; choose another directory or stream, or end that process"
     )]
     Locked {
         /// The directory.
         directory: String,
         /// The stream, which one recorder at a time may write.
         stream: u16,
+        /// What that recorder has locked: the file for it, or a segment that it writes.
+        file: String,
     },
     /// An output in the place of a recording's own files.
     #[error(
@@ -190,14 +195,36 @@ impl StoreError {
     /// The kind of the input or output error underneath, if there is one; a caller that writes to
     /// a pipe ends quietly on [`io::ErrorKind::BrokenPipe`].
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.io_error().map(io::Error::kind)
+    }
+
+    /// Whether the process or the machine gave no more open files, memory or threads.
+    pub fn is_limit(&self) -> bool {
+        match self {
+            Self::System(system) => system.kind() == sys::Kind::Limit,
+            _ => self.io_error().and_then(Limit::met).is_some(),
+        }
+    }
+
+    fn io_error(&self) -> Option<&io::Error> {
         match self {
             Self::Open { source, .. }
             | Self::Read { source, .. }
             | Self::Write { source, .. }
-            | Self::Incomplete { source, .. } => Some(source.kind()),
+            | Self::Incomplete { source, .. } => Some(source),
             _ => None,
         }
     }
+
+    /// Whether nothing failed: whoever is at the other end of a pipe has to do something first.
+    pub fn is_would_block(&self) -> bool {
+        self.io_kind() == Some(io::ErrorKind::WouldBlock)
+    }
+}
+
+/// What helps where the error is that of a limit, as the end of a message.
+fn limit_remedy(error: &io::Error) -> String {
+    Limit::met(error).map_or_else(String::new, |limit| format!("; {}", limit.remedy()))
 }
 
 fn is_full(error: &io::Error) -> bool {

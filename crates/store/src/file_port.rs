@@ -2,35 +2,42 @@
 //! receiving queue.
 //!
 //! Frames come out of a file in the file's order, as fast as they are asked for; whoever wants
-//! them at their recorded times puts a schedule around the queue. Limit: one link type per queue,
+//! them at their recorded times puts a schedule around the queue. Out of a pipe and into one they go as
+//! its other end gets on, and neither queue waits for that but in `wait`. Limit: one link type per queue,
 //! that of the file's first packet; records of another one are counted as filtered, since no
 //! interface could take them.
 
-use std::fs::File;
+mod tx;
+
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use port::null::FRAME_BYTES_MAX;
-use port::{
-    Batch, FrameMeta, FrameRef, PortDescription, PortError, Reason, RxCounters, RxQueue,
-    TxCounters, TxQueue,
-};
+use port::{Batch, FrameMeta, PortDescription, PortError, RxCounters, RxQueue};
+
+pub use tx::FileTx;
 
 use crate::capture::CaptureReader;
 use crate::error::{Result, StoreError};
 use crate::find::Find;
-use crate::new_file::NewFile;
-use crate::pcap::{PcapPrecision, PcapWriter};
-use crate::pcapng::PcapngWriter;
-use crate::record::{Interface, LinkType, Record, Section};
+use crate::pipe_capture::PipeCapture;
+use crate::record::{Interface, LinkType, Record};
 
 /// Slots fit an ordinary Ethernet frame at first and grow with the first longer one.
 const SLOT_BYTES: usize = 1_536;
+/// Longest wait for the beginning of a capture without a look whether to go on.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Something that yields captured packets one by one.
 pub trait RecordSource: Send {
-    /// The next packet; `None` at the end.
+    /// The next packet; `None` at the end. An error by which nothing failed
+    /// ([`StoreError::is_would_block`]) says that there is none now.
     fn next_record(&mut self) -> Result<Option<Record<'_>>>;
+
+    /// Sleeps until there may be one, at most `timeout`.
+    fn wait(&mut self, _timeout: Duration) -> Result<()> {
+        Ok(())
+    }
 
     /// The interfaces that records name by index.
     fn interfaces(&self) -> &[Interface];
@@ -57,6 +64,31 @@ impl RecordSource for CaptureReader {
 
     fn mechanism(&self) -> String {
         format!("{} file", self.format())
+    }
+}
+
+impl RecordSource for PipeCapture {
+    fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        Self::next_record(self)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<()> {
+        Self::wait(self, timeout)
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        Self::interfaces(self)
+    }
+
+    fn name(&self) -> String {
+        format!("pcap:{}", Self::name(self))
+    }
+
+    fn mechanism(&self) -> String {
+        match self.format() {
+            Some(format) => format!("{format} from a pipe"),
+            None => "capture from a pipe".into(),
+        }
     }
 }
 
@@ -96,6 +128,21 @@ pub struct RecordRx<S> {
     /// The error that ended the source, given out after all frames before it.
     failure: Option<StoreError>,
     counters: RxCounters,
+}
+
+/// Opens what is at `path`: a capture file, or a pipe that one comes through. The beginning of the latter,
+/// which says of what link type it is, is waited for as long as `go_on` says so.
+pub fn open_rx(
+    path: impl AsRef<Path>,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<Box<dyn RxQueue>> {
+    let Some(mut capture) = PipeCapture::open(path.as_ref())? else {
+        return Ok(Box::new(FileRx::open(path)?));
+    };
+    while !capture.begin()? && go_on() {
+        capture.wait(LOOK)?;
+    }
+    Ok(Box::new(RecordRx::new(capture)))
 }
 
 /// The receiving queue of a capture file.
@@ -145,6 +192,7 @@ impl<S: RecordSource> RecordRx<S> {
                     self.at_end = true;
                     return;
                 }
+                Err(failure) if failure.is_would_block() => return,
                 Err(failure) => {
                     self.at_end = true;
                     self.failure = Some(failure);
@@ -202,8 +250,11 @@ impl<S: RecordSource> RxQueue for RecordRx<S> {
         Ok(batch.len())
     }
 
-    fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
-        Ok(())
+    fn wait(&mut self, timeout: Duration) -> port::Result<()> {
+        if self.stopped || self.at_end {
+            return Ok(());
+        }
+        self.source.wait(timeout).map_err(|failure| file_error(self.source.name(), failure))
     }
 
     fn stop(&mut self) -> port::Result<()> {
@@ -231,132 +282,8 @@ impl<S: RecordSource> RxQueue for RecordRx<S> {
             spec: self.source.name(),
             mechanism: self.source.mechanism(),
             frame_bytes_max: FRAME_BYTES_MAX,
+            longer_frames: None,
             link_type: self.link_type.unwrap_or_else(|| link_type(&self.source, 0)).0,
-            speed_bps: None,
-        }
-    }
-}
-
-/// Either format's writer.
-enum Writer {
-    Pcap(PcapWriter<File>),
-    Pcapng(PcapngWriter<File>),
-}
-
-/// The sending queue of a capture file: pcap with ns times if the name ends in `.pcap`, else pcapng.
-///
-/// Frames are gathered before they are written: one that was taken and does not reach the file,
-/// because the disk is full, is counted as lost to `storage`. Nothing is written behind it.
-pub struct FileTx {
-    file: NewFile,
-    writer: Writer,
-    has_failed: bool,
-    sent: TxCounters,
-}
-
-impl FileTx {
-    /// Creates the file with its header, replacing one of the same name.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let file = NewFile::create(path)?;
-        let sink = file.sink()?;
-        let mut interface = Interface::new(LinkType::ETHERNET, 0);
-        let writer = if path.extension().is_some_and(|extension| extension == "pcap") {
-            interface.snap_length = FRAME_BYTES_MAX as u32;
-            Writer::Pcap(PcapWriter::with_interface(sink, &interface, PcapPrecision::Nanoseconds)?)
-        } else {
-            let section = Section {
-                application: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).into()),
-                ..Section::default()
-            };
-            let mut writer = PcapngWriter::new(sink, &section)?;
-            writer.add_interface(&interface)?;
-            Writer::Pcapng(writer)
-        };
-        let mut tx = Self { file, writer, has_failed: false, sent: TxCounters::default() };
-        // A disk without room for the header is told now; and a file that is cut later keeps it.
-        tx.write_out().map_err(|failure| tx.file.settle(failure))?;
-        Ok(tx)
-    }
-
-    fn write(&mut self, frame: FrameRef<'_>, now_ns: u64) -> Result<()> {
-        let time_ns = if frame.meta.time_ns == 0 { now_ns } else { frame.meta.time_ns };
-        let mut record = Record::new(time_ns, frame.data);
-        record.original_length = frame.meta.wire_length;
-        match &mut self.writer {
-            Writer::Pcap(writer) => writer.write_record(&record),
-            Writer::Pcapng(writer) => writer.write_record(&record),
-        }
-    }
-
-    fn write_out(&mut self) -> Result<()> {
-        match &mut self.writer {
-            Writer::Pcap(writer) => writer.flush(),
-            Writer::Pcapng(writer) => writer.flush(),
-        }
-    }
-
-    /// What was taken and is not in the file is lost.
-    fn fail(&mut self, failure: StoreError) -> PortError {
-        let failure = self.file.settle(failure);
-        if let StoreError::Incomplete { packets, .. } = &failure {
-            self.has_failed = true;
-            self.sent.dropped.add(Reason::Storage, self.sent.accepted_packets - packets);
-        }
-        file_error(self.spec(), failure)
-    }
-
-    fn spec(&self) -> String {
-        format!("pcap:{}", self.file.name())
-    }
-}
-
-impl TxQueue for FileTx {
-    fn transmit(&mut self, batch: &mut Batch) -> port::Result<usize> {
-        batch.check_lengths(FRAME_BYTES_MAX, || self.spec())?;
-        if self.has_failed {
-            let what = "to it any more: an earlier write failed".into();
-            return Err(file_error(self.spec(), StoreError::Unwritable { what }));
-        }
-        // Frames without a time are made here and now; one reading serves the batch.
-        let now_ns = now_ns();
-        let mut taken = 0;
-        let mut written = Ok(());
-        for frame in batch.frames() {
-            written = self.write(frame, now_ns);
-            if written.is_err() {
-                break;
-            }
-            taken += 1;
-            self.sent.accepted_packets += 1;
-            self.sent.accepted_bytes += frame.data.len() as u64;
-        }
-        batch.drop_front(taken);
-        written.map(|()| taken).map_err(|failure| self.fail(failure))
-    }
-
-    fn wait(&mut self, _timeout: Duration) -> port::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _timeout: Duration) -> port::Result<bool> {
-        self.write_out().map_err(|failure| self.fail(failure))?;
-        Ok(true)
-    }
-
-    fn counters(&mut self) -> port::Result<TxCounters> {
-        Ok(self.sent)
-    }
-
-    fn describe(&self) -> PortDescription {
-        PortDescription {
-            spec: self.spec(),
-            mechanism: match self.writer {
-                Writer::Pcap(_) => "pcap file, nanosecond times".into(),
-                Writer::Pcapng(_) => "pcapng file".into(),
-            },
-            frame_bytes_max: FRAME_BYTES_MAX,
-            link_type: 1,
             speed_bps: None,
         }
     }
@@ -367,11 +294,6 @@ fn link_type(source: &impl RecordSource, interface: u32) -> LinkType {
     known.map_or(LinkType::ETHERNET, |known| known.link_type)
 }
 
-fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn file_error(port: String, failure: StoreError) -> PortError {
     PortError::File { port, source: Box::new(failure) }
 }
@@ -379,6 +301,7 @@ fn file_error(port: String, failure: StoreError) -> PortError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use port::TxQueue;
     use port::conformance::{self, Medium};
 
     struct CaptureFile {
@@ -388,7 +311,7 @@ mod tests {
 
     impl Medium for CaptureFile {
         fn open_tx(&mut self) -> port::Result<Box<dyn TxQueue>> {
-            Ok(Box::new(FileTx::create(self.directory.path().join(self.name)).unwrap()))
+            Ok(Box::new(FileTx::create(self.directory.path().join(self.name), || true).unwrap()))
         }
         fn open_rx(&mut self) -> port::Result<Box<dyn RxQueue>> {
             Ok(Box::new(FileRx::open(self.directory.path().join(self.name)).unwrap()))
@@ -413,7 +336,7 @@ mod tests {
     fn frames_before_a_cut_come_first_then_the_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cut.pcapng");
-        let mut tx = FileTx::create(&path).unwrap();
+        let mut tx = FileTx::create(&path, || true).unwrap();
         let mut batch = Batch::new(60);
         for _ in 0..10 {
             assert!(batch.push(&[1; 60], FrameMeta::local(60)));
@@ -421,7 +344,7 @@ mod tests {
         tx.transmit(&mut batch).unwrap();
         tx.flush(Duration::ZERO).unwrap();
         let length = std::fs::metadata(&path).unwrap().len();
-        File::options().write(true).open(&path).unwrap().set_len(length - 5).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(length - 5).unwrap();
         let mut rx = FileRx::open(&path).unwrap();
         assert_eq!(rx.receive(&mut batch).unwrap(), 9);
         assert!(!rx.is_finished().unwrap());

@@ -380,6 +380,8 @@ impl Find {
         if file.is_none() {
             match SegmentFile::open(path) {
                 Ok(opened) => *file = Some(opened),
+                // The segment is there and may be whole.
+                Err(error) if error.is_limit() => return Err(error),
                 Err(error) => {
                     self.report.segments_vanished += 1;
                     self.report.lose(pending);

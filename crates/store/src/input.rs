@@ -3,6 +3,9 @@
 //! The bytes between `start` and `end` of the buffer have been read but not consumed. Records are
 //! parsed where they lie; only one that straddles the end of the buffer is moved. The buffer grows
 //! beyond its usual size only as far as bytes of a longer block really arrive.
+//!
+//! A source may have nothing now ([`ErrorKind::WouldBlock`], a pipe): that is an error which changes
+//! nothing, and whoever meets it tries the same again.
 
 use std::io::{ErrorKind, Read};
 
@@ -11,6 +14,13 @@ use crate::warning::{WarningKind, Warnings};
 
 /// How much is read at once, in bytes.
 const READ_LENGTH: usize = 1 << 20;
+
+/// Units of zero bytes that were consumed, and where the first began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ZeroRun {
+    pub(crate) begin: u64,
+    pub(crate) units: u64,
+}
 
 /// A stream of capture bytes and the account of what was read from it.
 pub(crate) struct Input {
@@ -21,6 +31,8 @@ pub(crate) struct Input {
     end: usize,
     offset: u64,
     at_end: bool,
+    /// Zeros that were consumed when the source had nothing more to show what follows them.
+    zeros: Option<ZeroRun>,
     /// Packets delivered so far.
     pub(crate) packets: u64,
     /// Oddities seen so far.
@@ -37,6 +49,7 @@ impl Input {
             end: 0,
             offset: 0,
             at_end: false,
+            zeros: None,
             packets: 0,
             warnings: Warnings::default(),
         }
@@ -104,24 +117,35 @@ impl Input {
         self.buffer.get(from..from + length).unwrap_or_default()
     }
 
-    /// Consumes units of `unit` zero bytes for as long as they last. Returns how many units, and
+    /// Whether zeros are being consumed: [`consume_zeros`](Self::consume_zeros) is to go on.
+    #[inline]
+    pub(crate) fn is_in_zeros(&self) -> bool {
+        self.zeros.is_some()
+    }
+
+    /// Consumes units of `unit` zero bytes for as long as they last. Returns them, and
     /// whether nothing but zeros followed up to the end of the file; in that case the rest of an
     /// incomplete unit is consumed too, and the tail is noted as a warning.
-    pub(crate) fn consume_zeros(&mut self, unit: usize) -> Result<(u64, bool)> {
-        let begin = self.offset;
-        let mut units = 0;
+    pub(crate) fn consume_zeros(&mut self, unit: usize) -> Result<(ZeroRun, bool)> {
+        let mut run = self.zeros.take().unwrap_or(ZeroRun { begin: self.offset, units: 0 });
         loop {
-            let available = self.ensure(unit)?.min(unit);
+            let available = match self.ensure(unit) {
+                Ok(available) => available.min(unit),
+                Err(error) => {
+                    self.zeros = Some(run);
+                    return Err(error);
+                }
+            };
             let next = self.available().get(..available).unwrap_or_default();
             if next.iter().any(|byte| *byte != 0) {
-                return Ok((units, false));
+                return Ok((run, false));
             }
             self.consume(available);
             if available < unit {
-                self.warnings.add(WarningKind::ZeroTail, begin, self.offset - begin);
-                return Ok((units, true));
+                self.warnings.add(WarningKind::ZeroTail, run.begin, self.offset - run.begin);
+                return Ok((run, true));
             }
-            units += 1;
+            run.units += 1;
         }
     }
 

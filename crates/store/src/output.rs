@@ -1,4 +1,7 @@
 //! A buffer in front of a writer, into which records are encoded in place.
+//!
+//! A sink may take nothing now ([`io::ErrorKind::WouldBlock`], a pipe): what was gathered stays, the packet
+//! that was to be appended was not, and the same is tried again.
 
 use std::io::{self, Write};
 
@@ -14,12 +17,16 @@ pub(crate) struct Output<W: Write> {
     /// None only once it was given back.
     sink: Option<W>,
     buffer: Vec<u8>,
+    /// Up to where the sink has taken the buffer, and up to where it is filled.
+    taken: usize,
     filled: usize,
     /// Where the packets in the buffer end, for the day on which not all of it can be written.
     ends: Vec<u32>,
     /// Packets and bytes that the sink has taken, up to the end of the last whole one.
     written_packets: u64,
     written_bytes: u64,
+    /// Bytes that the sink took before those in the buffer.
+    drained_bytes: u64,
     what: &'static str,
 }
 
@@ -29,10 +36,12 @@ impl<W: Write> Output<W> {
         Self {
             sink: Some(sink),
             buffer: vec![0; BUFFER_LENGTH],
+            taken: 0,
             filled: 0,
             ends: Vec::with_capacity(BUFFER_LENGTH / PACKET_LENGTH_MIN),
             written_packets: 0,
             written_bytes: 0,
+            drained_bytes: 0,
             what,
         }
     }
@@ -83,24 +92,47 @@ impl<W: Write> Output<W> {
         self.written_packets + self.ends.len() as u64
     }
 
+    /// Bytes that the sink has taken so far.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.drained_bytes + self.taken as u64
+    }
+
     /// Writes out what is gathered, without asking the sink to flush. What was gathered is
-    /// forgotten even on failure; the error says how much of the whole is good.
+    /// forgotten even on failure, unless the sink takes it later; the error says how much of the whole
+    /// is good.
     fn drain(&mut self) -> Result<()> {
-        let gathered = self.buffer.get(..self.filled).unwrap_or_default();
-        let (reached, written) = match &mut self.sink {
+        let gathered = self.buffer.get(self.taken..self.filled).unwrap_or_default();
+        let (count, written) = match &mut self.sink {
             Some(sink) => write_through(sink, gathered),
             None => (gathered.len(), Ok(())),
         };
-        let whole = self.ends.partition_point(|end| *end as usize <= reached);
-        let last_end = whole.checked_sub(1).and_then(|last| self.ends.get(last));
-        self.written_packets += whole as u64;
-        self.written_bytes += match &written {
-            Ok(()) => reached as u64,
-            Err(_) => last_end.copied().map_or(0, u64::from),
-        };
-        self.filled = 0;
-        self.ends.clear();
+        self.taken += count;
+        let later = written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        if !later {
+            self.forget();
+        }
         written.map_err(|source| self.incomplete(source))
+    }
+
+    /// Empties the buffer: what the sink has not taken of it is lost. Returns how many packets are not
+    /// whole in the sink.
+    pub(crate) fn forget(&mut self) -> u64 {
+        if self.filled == 0 {
+            return 0;
+        }
+        let whole = self.ends.partition_point(|end| *end as usize <= self.taken);
+        let last_end = whole.checked_sub(1).and_then(|last| self.ends.get(last));
+        let lost = (self.ends.len() - whole) as u64;
+        self.written_packets += whole as u64;
+        if self.taken == self.filled {
+            self.written_bytes = self.taken_bytes();
+        } else if let Some(end) = last_end {
+            self.written_bytes = self.drained_bytes + u64::from(*end);
+        }
+        self.drained_bytes = self.taken_bytes();
+        (self.taken, self.filled) = (0, 0);
+        self.ends.clear();
+        lost
     }
 
     #[cold]

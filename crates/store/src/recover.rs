@@ -8,15 +8,18 @@
 //! What was lost is told as exactly as the trailers allow: between two chunks of a segment the
 //! number of packets is known, behind the last one only the bytes and the time since when.
 //! Recovery that is itself interrupted can be repeated: it changes nothing that is whole.
+//! Nobody recovers a segment that somebody writes to: its recorder holds a lock on the file itself.
 //! Limits: a sealed segment is not looked at; [`crate::find`] notices damage in it when it reads.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
+use crate::lock;
 use crate::record::Section;
 use crate::scan::{Piece, Scan, SegmentFile};
 use crate::segment::{self, APPLICATION, SegmentEntry, SegmentFacts};
@@ -88,25 +91,47 @@ impl RecoveryReport {
     }
 }
 
-/// Recovers all segments of a directory that have not been sealed. Nobody may be writing them: the
-/// recorder calls this with the directory's lock held.
-pub fn recover_directory(directory: &Path, repair: Repair) -> Result<RecoveryReport> {
-    recover_claimed(directory, repair, |_| Some(()))
+/// By what right a segment is recovered.
+pub(crate) enum Claim {
+    /// Nobody else may be at work in it: an error if somebody is.
+    Sole,
+    /// The lock of its stream, held meanwhile. If somebody writes to it all the same it is left alone.
+    OfStream { _lock: File },
 }
 
-/// Recovers those segments that have not been sealed and that `claim` gives a claim to, which is
-/// held meanwhile.
-pub(crate) fn recover_claimed<C>(
+/// Recovers all segments of a directory that have not been sealed.
+///
+/// Errors: somebody writes to one of them ([`StoreError::Locked`]).
+pub fn recover_directory(directory: &Path, repair: Repair) -> Result<RecoveryReport> {
+    recover_claimed(directory, repair, |_| Some(Claim::Sole))
+}
+
+/// Recovers those segments that have not been sealed and that `claim` gives a claim to.
+pub(crate) fn recover_claimed(
     directory: &Path,
     repair: Repair,
-    claim: impl Fn(&SegmentEntry) -> Option<C>,
+    claim: impl Fn(&SegmentEntry) -> Option<Claim>,
 ) -> Result<RecoveryReport> {
+    let deadline = Instant::now() + lock::TEARDOWN;
     let mut report = RecoveryReport::default();
-    for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
-        if !entry.regular {
-            report.passed_over.push(entry.path);
-        } else if let Some(_claim) = claim(&entry) {
-            report.segments.push(recover_segment(&entry.path, repair)?);
+    loop {
+        report.passed_over.clear();
+        let mut is_changed = false;
+        for entry in segment::list(directory)?.into_iter().filter(|entry| entry.open) {
+            if !entry.regular {
+                report.passed_over.push(entry.path);
+            } else if let Some(claim) = claim(&entry) {
+                match recover_until(&entry.path, repair, deadline) {
+                    Ok(Some(recovery)) => report.segments.push(recovery),
+                    // Whoever sealed it may have begun another one since the directory was read.
+                    Ok(None) => is_changed = true,
+                    Err(StoreError::Locked { .. }) if !matches!(claim, Claim::Sole) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if !is_changed {
+            break;
         }
     }
     if repair == Repair::Seal && !report.segments.is_empty() {
@@ -116,12 +141,64 @@ pub(crate) fn recover_claimed<C>(
 }
 
 /// Recovers one open segment.
+///
+/// Errors: somebody writes to it ([`StoreError::Locked`]).
 pub fn recover_segment(path: &Path, repair: Repair) -> Result<SegmentRecovery> {
+    let recovered = recover_until(path, repair, Instant::now() + lock::TEARDOWN)?;
+    recovered.ok_or_else(|| StoreError::Open {
+        name: path.display().to_string(),
+        source: ErrorKind::NotFound.into(),
+    })
+}
+
+/// Recovers one open segment, once nobody writes to it any more; `None` if it has been sealed, moved
+/// or removed until then.
+fn recover_until(
+    path: &Path,
+    repair: Repair,
+    deadline: Instant,
+) -> Result<Option<SegmentRecovery>> {
+    if repair == Repair::Report {
+        return Ok(Some(Survey::of(path)?.account(path)));
+    }
+    let Some(_lock) = lock_segment(path, deadline)? else { return Ok(None) };
+    recover_locked(path).map(Some)
+}
+
+/// Takes the lock of an open segment, which its recorder has for as long as it writes to it; `None` if
+/// it has not got that name any more.
+fn lock_segment(path: &Path, deadline: Instant) -> Result<Option<File>> {
+    let failed = |source| StoreError::Write { what: format!("segment {}", path.display()), source };
+    // A link that leads nowhere has that name and stays.
+    let is_gone =
+        |error: &io::Error| error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err();
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if !lock::take(&file, deadline).map_err(failed)? {
+        return Err(StoreError::Locked {
+            directory: path.parent().unwrap_or(path).display().to_string(),
+            stream: segment::parse_name(path).map_or(0, |entry| entry.stream),
+            file: path.display().to_string(),
+        });
+    }
+    let is_same = |named: fs::Metadata| {
+        let locked = file.metadata()?;
+        Ok((named.dev(), named.ino()) == (locked.dev(), locked.ino()))
+    };
+    match fs::metadata(path).and_then(is_same) {
+        Ok(true) => Ok(Some(file)),
+        Ok(false) => Ok(None),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn recover_locked(path: &Path) -> Result<SegmentRecovery> {
     let survey = Survey::of(path)?;
     let mut recovery = survey.account(path);
-    if repair == Repair::Report {
-        return Ok(recovery);
-    }
     let Some(mut plan) = survey.plan() else {
         fs::remove_file(path).map_err(|source| StoreError::Write {
             what: format!("the removal of the empty segment {}", path.display()),
@@ -129,9 +206,23 @@ pub fn recover_segment(path: &Path, repair: Repair) -> Result<SegmentRecovery> {
         })?;
         return Ok(recovery);
     };
-    repair_file(path, &survey, &mut plan)?;
+    plan.end_abruptly();
+    plan.carry_out(path)?;
     recovery.path = seal_file(path, &plan.index)?;
     Ok(recovery)
+}
+
+/// What can be kept of a segment that somebody has cut while its recorder, who calls this, was at work;
+/// `index` says what should be there.
+pub(crate) fn plan_after_cut(path: &Path, index: &TimeIndex) -> Result<Plan> {
+    let mut survey = Survey::of(path)?;
+    // What lies behind was written, but did not count, and is written again elsewhere.
+    survey.pieces.retain(|piece| match piece {
+        Piece::Chunk(chunk) => chunk.end() <= index.segment_length(),
+        Piece::Gap { .. } => true,
+    });
+    let lost = index.chunks.first().copied().unwrap_or_default();
+    Ok(survey.plan().unwrap_or_else(|| Plan::of_header(survey.header(), &lost)))
 }
 
 /// Gives a whole segment its final name and its time index; the segment's data is on disk already.
@@ -167,8 +258,9 @@ struct Survey {
 }
 
 /// What the file will be.
-struct Plan {
-    index: TimeIndex,
+pub(crate) struct Plan {
+    pub(crate) index: TimeIndex,
+    facts: SegmentFacts,
     /// Which chunks of the index have to be written.
     new_chunks: Vec<usize>,
     length: u64,
@@ -238,8 +330,8 @@ impl Survey {
     fn plan(&self) -> Option<Plan> {
         let last = self.data_chunks().last()?;
         let length = last.end();
-        let mut plan = Plan { index: TimeIndex::default(), new_chunks: Vec::new(), length };
-        let mut before = self.facts()?.trailer();
+        let mut plan = Plan::new(last, length);
+        let mut before = plan.facts.trailer();
         for piece in &self.pieces {
             match piece {
                 Piece::Chunk(trailer) if trailer.end() <= length => {
@@ -254,26 +346,39 @@ impl Survey {
                 _ => {}
             }
         }
-        // Says to readers that what followed, if anything, is lost.
-        plan.fill(length, ALIGNMENT_BYTES as u64, &before);
-        plan.length += ALIGNMENT_BYTES as u64;
         Some(plan)
     }
 
-    /// What all chunks have in common, from any of them.
-    fn facts(&self) -> Option<SegmentFacts> {
-        let any = self.chunks().next()?;
-        Some(SegmentFacts {
-            id: any.segment_id,
-            number: any.segment_number,
-            stream: any.stream,
-            session: any.session,
-            interface: any.interface(),
-        })
+    fn header(&self) -> Option<&ChunkTrailer> {
+        self.chunks().find(|chunk| chunk.is_header())
     }
 }
 
 impl Plan {
+    /// Nothing yet; `any` is any chunk of the segment.
+    fn new(any: &ChunkTrailer, length: u64) -> Self {
+        let facts = SegmentFacts::of(any);
+        Self { index: TimeIndex::default(), facts, new_chunks: Vec::new(), length }
+    }
+
+    /// A segment without packets: the header that is there, or another one for `lost`.
+    fn of_header(there: Option<&ChunkTrailer>, lost: &ChunkTrailer) -> Self {
+        let length = there.map_or(ALIGNMENT_BYTES as u64, ChunkTrailer::end);
+        let mut plan = Self::new(lost, length);
+        match there {
+            Some(header) => plan.index.chunks.push(*header),
+            None => plan.fill(0, length, lost),
+        }
+        plan
+    }
+
+    /// Says to readers that what followed, if anything, is lost.
+    fn end_abruptly(&mut self) {
+        let Some(last) = self.index.chunks.last().copied() else { return };
+        self.fill(self.length, ALIGNMENT_BYTES as u64, &last);
+        self.length += ALIGNMENT_BYTES as u64;
+    }
+
     /// Covers a gap with chunks of at most 1 MiB. At the beginning of the file the first is the
     /// header, whose length and checksum are filled in when it is made.
     fn fill(&mut self, offset: u64, length: u64, before: &ChunkTrailer) {
@@ -297,28 +402,26 @@ impl Plan {
             at += piece;
         }
     }
-}
 
-/// Writes the chunks that are missing and cuts the file to its length, down to the disk.
-fn repair_file(path: &Path, survey: &Survey, plan: &mut Plan) -> Result<()> {
-    let failed = |source| StoreError::Write { what: format!("segment {}", path.display()), source };
-    let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-    let mut memory = vec![0; CHUNK_BYTES];
-    for &index in &plan.new_chunks {
-        let Some(chunk) = plan.index.chunks.get_mut(index) else { continue };
-        let (offset, length) = (chunk.offset, chunk.length as usize);
-        match survey.facts() {
-            Some(facts) if chunk.is_header() => {
-                *chunk = facts.header_chunk(&restored_section(), length, &mut memory)?;
-            }
-            _ => {
+    /// Writes the chunks that are missing and cuts the file to its length, down to the disk.
+    pub(crate) fn carry_out(&mut self, path: &Path) -> Result<()> {
+        let failed =
+            |source| StoreError::Write { what: format!("segment {}", path.display()), source };
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let mut memory = vec![0; CHUNK_BYTES];
+        for &index in &self.new_chunks {
+            let Some(chunk) = self.index.chunks.get_mut(index) else { continue };
+            let (offset, length) = (chunk.offset, chunk.length as usize);
+            if chunk.is_header() {
+                *chunk = self.facts.header_chunk(&restored_section(), length, &mut memory)?;
+            } else {
                 trailer::seal(&mut memory, 0, length, chunk);
             }
+            file.write_all_at(memory.get(..length).unwrap_or_default(), offset).map_err(failed)?;
         }
-        file.write_all_at(memory.get(..length).unwrap_or_default(), offset).map_err(failed)?;
+        file.set_len(self.length).map_err(failed)?;
+        file.sync_all().map_err(failed)
     }
-    file.set_len(plan.length).map_err(failed)?;
-    file.sync_all().map_err(failed)
 }
 
 fn restored_section() -> Section {

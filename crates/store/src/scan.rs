@@ -11,9 +11,11 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
+use crate::lock;
 use crate::trailer::{self, ALIGNMENT_BYTES, ChunkTrailer, FIELDS_FROM_END};
 
 /// A file that is read at given places.
@@ -70,6 +72,11 @@ impl SegmentFile {
             return Ok(None);
         }
         Ok(ChunkTrailer::at_end_of(&tail).filter(|trailer| trailer.end() == end))
+    }
+
+    /// Whether a recorder writes to it.
+    pub(crate) fn has_writer(&self) -> bool {
+        lock::is_held(&self.file, Instant::now() + lock::TEARDOWN)
     }
 
     fn failed(&self, offset: u64, source: std::io::Error) -> StoreError {

@@ -8,11 +8,13 @@
 
 mod time_text;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::error::{Result, StoreError};
+use crate::lock;
 use crate::pcapng::interface::encode_interface;
 use crate::pcapng::section::encode_section;
 use crate::record::{Interface, Section};
@@ -44,6 +46,17 @@ pub struct SegmentFacts {
 }
 
 impl SegmentFacts {
+    /// As far as any chunk of the segment says them.
+    pub fn of(chunk: &ChunkTrailer) -> Self {
+        Self {
+            id: chunk.segment_id,
+            number: chunk.segment_number,
+            stream: chunk.stream,
+            session: chunk.session,
+            interface: chunk.interface(),
+        }
+    }
+
     /// A trailer with these facts, for a chunk without packets at the beginning of the file.
     pub fn trailer(&self) -> ChunkTrailer {
         let mut interface_name = [0; 16];
@@ -144,7 +157,7 @@ pub(crate) fn is_of_recording(path: &Path) -> bool {
 pub(crate) fn has_recorder(directory: &Path, stream: u16) -> bool {
     let path = directory.join(lock_name(stream));
     let lock = is_regular(&path).then(|| File::open(&path));
-    matches!(lock, Some(Ok(lock)) if matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    matches!(lock, Some(Ok(lock)) if lock::is_held(&lock, Instant::now()))
 }
 
 /// Name of a sealed segment whose earliest packet is of `time_ns`.

@@ -183,7 +183,7 @@ fn a_capture_holds_what_is_counted() -> Outcome {
     {
         on_small_disk(3 * MIB, |disk| {
             let path = disk.join(name);
-            let tx = FileTx::create(&path).unwrap();
+            let tx = FileTx::create(&path, || true).unwrap();
             let mut tx = FaultyTx::new(tx, faults.parse()?);
             let mut batch = Batch::new(1000);
             let mut given = 0;
@@ -216,7 +216,7 @@ fn a_capture_holds_what_is_counted() -> Outcome {
 fn what_is_gathered_at_the_end_counts_only_when_written() -> Outcome {
     on_small_disk(MIB / 2, |disk| {
         let path = disk.join("a.pcapng");
-        let mut tx = FileTx::create(&path).unwrap();
+        let mut tx = FileTx::create(&path, || true).unwrap();
         let mut batch = Batch::new(1000);
         for _ in 0..10 {
             while batch.push(&[7; 1000], FrameMeta::local(1000)) {}
@@ -233,7 +233,7 @@ fn what_is_gathered_at_the_end_counts_only_when_written() -> Outcome {
         assert_eq!(tx.counters().unwrap(), counters);
         // And one without room for its header is none.
         std::fs::write(disk.join("ballast"), vec![0; MIB as usize]).unwrap_err();
-        assert!(FileTx::create(disk.join("b.pcapng")).is_err());
+        assert!(FileTx::create(disk.join("b.pcapng"), || true).is_err());
         Ok(())
     })
 }

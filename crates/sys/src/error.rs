@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::Limit;
+
 /// What kind of thing went wrong, so that callers can choose an exit code and
 /// decide whether to wait, fall back or stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,6 +20,8 @@ pub enum Kind {
     NoSpace,
     /// The file system is mounted read-only.
     ReadOnly,
+    /// The process or the machine gives no more open files, memory or threads ([`Limit`]).
+    Limit,
     /// This kernel, driver or file system cannot do it.
     Unsupported,
     /// Somebody else holds it.
@@ -44,7 +48,21 @@ impl Error {
     /// `action` is a gerund with its object: `binding a packet socket to eth0`.
     pub fn new(action: impl Into<String>, source: impl Into<io::Error>) -> Self {
         let source = source.into();
-        Self { action: action.into(), remedy: None, kind: kind_of(&source), source }
+        let error = Self { action: action.into(), remedy: None, kind: kind_of(&source), source };
+        match Limit::met(&error.source) {
+            Some(limit) => error.limited(limit),
+            None => error,
+        }
+    }
+
+    /// A thread or a process could not be started: here `EAGAIN` means a limit (pthread_create(3),
+    /// fork(2)).
+    pub fn of_thread(action: impl Into<String>, source: io::Error) -> Self {
+        let error = Self::new(action, source);
+        match error.errno() {
+            Some(libc::EAGAIN | libc::ENOMEM) => error.limited(Limit::Threads),
+            _ => error,
+        }
     }
 
     /// The error of the last system call that went through `libc`.
@@ -52,10 +70,21 @@ impl Error {
         Self::new(action, io::Error::last_os_error())
     }
 
-    /// Adds what the user can do about it, as an imperative sentence without a full stop.
+    /// Adds what the user can do about it, as an imperative sentence without a full stop. Where a
+    /// limit was met, what helps against that stays.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+        if self.kind != Kind::Limit {
+            self.remedy = Some(remedy.into());
+        }
+        self
+    }
+
+    /// Says that this limit is the cause, with what helps against it.
+    #[must_use]
+    pub fn limited(mut self, limit: Limit) -> Self {
+        self.kind = Kind::Limit;
+        self.remedy = Some(limit.remedy().to_owned());
         self
     }
 
@@ -130,5 +159,19 @@ mod tests {
         assert_eq!(kind(libc::ENOSPC), Kind::NoSpace);
         assert_eq!(kind(libc::ENODEV), Kind::NotFound);
         assert_eq!(kind(libc::ENETDOWN), Kind::Down);
+    }
+
+    #[test]
+    fn a_limit_is_named_whatever_else_would_help() {
+        let error = |number| io::Error::from_raw_os_error(number);
+        let files = Error::new("opening x", error(libc::EMFILE)).remedy("choose another name");
+        assert_eq!(files.kind(), Kind::Limit);
+        assert!(files.to_string().ends_with("(ulimit -n)"), "{files}");
+        for number in [libc::EAGAIN, libc::ENOMEM] {
+            let thread = Error::of_thread("starting a thread", error(number));
+            assert_eq!(thread.kind(), Kind::Limit);
+            assert!(thread.to_string().contains("ulimit -u"), "{thread}");
+        }
+        assert_eq!(Error::new("reading x", error(libc::EAGAIN)).kind(), Kind::Other);
     }
 }

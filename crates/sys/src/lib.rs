@@ -7,13 +7,16 @@ pub mod direct_io;
 pub mod error;
 pub mod ethtool;
 pub mod file_system;
+pub mod limit;
 pub mod link;
 pub mod memory;
 pub mod namespace;
 pub mod napi;
 pub mod netlink;
 pub mod packet;
+pub mod pipe;
 pub mod sync;
 pub mod veth;
 
 pub use error::{Error, Kind, Result};
+pub use limit::Limit;

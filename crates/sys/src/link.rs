@@ -83,8 +83,9 @@ pub struct Link {
     /// For a veth its peer's number, in the peer's namespace; for stacked interfaces (vlan,
     /// macvlan) the number of the one below.
     pub peer_index: Option<u32>,
-    /// Whether the interface of `peer_index` is in another namespace.
-    pub peer_is_elsewhere: bool,
+    /// Where the interface of `peer_index` is in another namespace: the number under which this one
+    /// knows that.
+    pub peer_namespace: Option<i32>,
     /// The XDP programs on it.
     pub xdp: Vec<XdpAttachment>,
     /// The counters since the interface was made.
@@ -93,11 +94,24 @@ pub struct Link {
 
 /// Bytes of an Ethernet header; the MTU does not count them.
 const ETHERNET_HEADER_BYTES: u32 = 14;
+/// Bytes of an 802.1Q tag.
+const TAG_BYTES: u32 = 4;
 
 impl Link {
     /// The longest frame that its MTU allows, without FCS.
     pub fn frame_bytes_max(&self) -> u32 {
         self.mtu_bytes.saturating_add(ETHERNET_HEADER_BYTES)
+    }
+
+    /// The longest frame that it takes from its peer, if it is an end of a veth: a tag's length comes
+    /// on top, with or without one (`__is_skb_forwardable` in net/core/dev.c).
+    pub fn frame_bytes_max_from_peer(&self) -> u32 {
+        self.frame_bytes_max().saturating_add(TAG_BYTES)
+    }
+
+    /// Whether it is an end of a pair of virtual Ethernet interfaces.
+    pub fn is_veth(&self) -> bool {
+        self.kind.as_deref() == Some("veth")
     }
 
     /// Looks up an interface of the calling thread's namespace by name.
@@ -162,7 +176,7 @@ impl Link {
             LinkAttribute::NumTxQueues(count) => self.tx_queues = count,
             LinkAttribute::NumRxQueues(count) => self.rx_queues = count,
             LinkAttribute::Link(index) => self.peer_index = Some(index).filter(|&i| i != 0),
-            LinkAttribute::LinkNetNsId(_) => self.peer_is_elsewhere = true,
+            LinkAttribute::LinkNetNsId(number) => self.peer_namespace = Some(number),
             LinkAttribute::OperState(state) => {
                 self.running &= matches!(state, State::Up | State::Unknown);
             }
@@ -236,6 +250,18 @@ impl Links {
         let mut message = LinkMessage::default();
         message.header.index = index;
         self.get(&format!("looking up interface number {index}"), &message)
+    }
+
+    /// The other end of a veth, whichever namespace it is in; nothing for other interfaces.
+    ///
+    /// # Errors
+    /// [`Kind::Permission`] when it is in a namespace over which the caller has no `CAP_NET_ADMIN`.
+    pub fn far_end(&mut self, link: &Link) -> Result<Option<Link>> {
+        let Some(index) = link.peer_index.filter(|_| link.is_veth()) else { return Ok(None) };
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.extend(link.peer_namespace.map(LinkAttribute::IfNetnsId));
+        self.get(&format!("looking up the far end of {}", link.name), &message).map(Some)
     }
 
     /// Switches the interface on or off.

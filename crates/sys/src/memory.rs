@@ -208,7 +208,7 @@ impl Buffers {
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) when `count` is 0, when `chunk_bytes` is 0 or no multiple of
     /// [`CHUNK_ALIGNMENT_BYTES`], or when the product overflows; what mmap(2) and madvise(2)
-    /// report (`ENOMEM`) otherwise.
+    /// report ([`Kind::Limit`](crate::Kind::Limit)) otherwise.
     pub fn new(count: u32, chunk_bytes: usize) -> Result<Self> {
         let action = || format!("mapping {count} buffers of {chunk_bytes} bytes");
         let total = (count as usize).checked_mul(chunk_bytes);
@@ -222,9 +222,8 @@ impl Buffers {
                 )));
             }
         };
-        let region = Region::map(bytes, chunk_bytes).map_err(|source| {
-            Error::new(action(), source).remedy("ask for less memory, or free some")
-        })?;
+        let region =
+            Region::map(bytes, chunk_bytes).map_err(|source| Error::new(action(), source))?;
         Ok(Self { region: Arc::new(region), count })
     }
 

@@ -49,7 +49,7 @@ impl Namespace {
     /// The calling thread stays where it is.
     ///
     /// # Errors
-    /// [`Kind::Permission`] without `CAP_SYS_ADMIN`; `ENOSPC` when `user.max_net_namespaces` is
+    /// [`Kind::Permission`] without `CAP_SYS_ADMIN`; [`Kind::Limit`] when `user.max_net_namespaces` is
     /// reached; what the kernel reports when `/proc/sys` cannot be written.
     pub fn create() -> Result<Self> {
         in_thread("making a network namespace", || {
@@ -100,7 +100,7 @@ impl Namespace {
     /// A second descriptor of the same namespace.
     ///
     /// # Errors
-    /// `EMFILE` when the process has no descriptor left.
+    /// [`Kind::Limit`] when the process has no descriptor left.
     pub fn try_clone(&self) -> Result<Self> {
         let file = self
             .file
@@ -177,7 +177,7 @@ fn in_thread<R: Send>(action: &str, work: impl FnOnce() -> R + Send) -> Result<R
         let helper = thread::Builder::new()
             .name("namespace".into())
             .spawn_scoped(scope, work)
-            .map_err(|source| Error::new(action, source))?;
+            .map_err(|source| Error::of_thread(action, source))?;
         helper.join().or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -189,7 +189,9 @@ fn refused(source: rustix::io::Errno) -> Error {
             "run as root, or let the program enter a user namespace first, which makes it root \
              over networks of its own",
         ),
-        rustix::io::Errno::NOSPC => error.remedy("raise the limit: sysctl user.max_net_namespaces"),
+        rustix::io::Errno::NOSPC => {
+            error.remedy("raise the limit: sysctl user.max_net_namespaces").with_kind(Kind::Limit)
+        }
         _ => error,
     }
 }

@@ -272,7 +272,7 @@ impl Demo {
         let selection = Selection { hosts: vec![host], ports: vec![9], ..Selection::default() };
         let begun = Instant::now();
         let mut find = Find::open(&[self.directory.store()], selection)?;
-        let file = NewFile::create(self.directory.found())?;
+        let file = NewFile::create(self.directory.found(), || true)?;
         let copied = crate::commands::find::copy(&mut find, file.sink()?, |_| true);
         story.found_packets = find.report().packets_found;
         story.ledger.accounts.push(crate::commands::find::account(&find));
@@ -361,7 +361,10 @@ impl Demo {
         };
         std::thread::scope(|scope| {
             let clock = self.clock.clone();
-            let thread = scope.spawn(move || sink.run(clock));
+            let thread =
+                std::thread::Builder::new().spawn_scoped(scope, move || sink.run(clock)).map_err(
+                    |source| sys::Error::of_thread("starting the receiver's thread", source),
+                )?;
             // A frame sent before the receiver has begun would be nobody's.
             while received.started.get() == 0 && !thread.is_finished() {
                 std::thread::sleep(Duration::from_millis(1));

@@ -20,7 +20,8 @@ use crate::units::counted;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Nothing is changed: each finding names the command that would change it. The exit code is 0 unless
-there is a problem; then it is that of the first one: 3 a right, 4 a port, 5 the directory.
+there is a problem; then it is that of the first one: 3 a right, 4 a port, 5 the directory,
+7 a limit of this process.
 
 Examples:
   linerate doctor
@@ -160,9 +161,10 @@ impl Report {
     /// The code of the first problem is that of the run which would meet it.
     fn exit(&self) -> Exit {
         let problem = self.findings.iter().find(|it| it.severity == Severity::Problem);
-        match problem.map(|problem| (problem.area, problem.lacks_right)) {
+        match problem.map(|problem| (problem.area, problem.exit)) {
             None => Exit::Success,
-            Some((Area::Rights, _) | (_, true)) => Exit::Permission,
+            Some((_, Some(exit))) => exit,
+            Some((Area::Rights, _)) => Exit::Permission,
             Some((Area::Port, _)) => Exit::Port,
             Some((Area::Storage, _)) => Exit::Storage,
             Some((Area::Cpus | Area::Clock | Area::Memory, _)) => Exit::Failure,

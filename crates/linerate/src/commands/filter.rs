@@ -3,6 +3,7 @@
 
 mod explain;
 mod filters;
+mod place;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,12 +11,14 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use engine::{Account, Entry, Ledger, Stop};
 use filter::{Link, Packet};
+use port::PortSpec;
 use serde_json::json;
 use store::find::FindReport;
 use store::record::{Direction, LinkType, Record};
 use store::{CaptureReader, StoreError};
 
 use filters::Filters;
+use place::Place;
 
 use crate::carrier::Way;
 use crate::exit::{Exit, Usage};
@@ -37,7 +40,8 @@ Examples:
   linerate filter 'udp port 53 and not ip6' --read trace.pcap
   linerate filter tcp port 80 or 443 --read trace.pcapng --json
   linerate filter --explain 'vlan and host 10.0.0.1'
-  linerate filter --explain --link cooked2 'not port 22'")]
+  linerate filter --explain --link cooked2 'not port 22'
+  linerate filter --explain --port eth0 'tcp port 80'")]
 pub struct FilterArgs {
     /// The expression; several words are taken as one text
     #[arg(required = true, value_name = "EXPR")]
@@ -52,6 +56,10 @@ pub struct FilterArgs {
     /// What the frames are that --explain speaks of
     #[arg(long, value_enum, default_value_t, conflicts_with = "read")]
     pub link: LinkName,
+    /// Show also whether the kernel would take it for this port, whose frames are Ethernet
+    #[arg(long, value_parser = run_args::port, requires = "explain")]
+    #[arg(conflicts_with_all = ["read", "link"])]
+    pub port: Option<PortSpec>,
     /// Print JSON, one object a line, the last with "kind":"result" or "error"
     #[arg(long)]
     pub json: bool,
@@ -91,18 +99,30 @@ pub fn run(args: &FilterArgs) -> anyhow::Result<Exit> {
         Some(path) => read(args, path, output, &mut filters),
         None => {
             filters.of(args.link.into())?;
-            explain::tell(&output, &filters);
-            output.object(
-                "result",
-                json!({
-                    "verb": "filter",
-                    "expression": text,
-                    "filters": explain::filters(&filters),
-                }),
-            );
+            explain(args, &output, &filters)?;
             Ok(Exit::Success)
         }
     }
+}
+
+/// Explains without a file.
+fn explain(args: &FilterArgs, output: &Output, filters: &Filters<'_>) -> anyhow::Result<()> {
+    let place = match (&args.port, filters.all().next()) {
+        (Some(port), Some((_, filter))) => Some(Place::of(port, filter)?),
+        _ => None,
+    };
+    explain::tell(output, filters);
+    let mut result = json!({
+        "verb": "filter",
+        "expression": filters.text(),
+        "filters": explain::filters(filters),
+    });
+    if let Some(place) = place {
+        output.say(&place.text());
+        result["place"] = place.json();
+    }
+    output.object("result", result);
+    Ok(())
 }
 
 /// What was read of a capture.
@@ -204,7 +224,7 @@ fn count(
 ) -> anyhow::Result<()> {
     let mut progress = Progress::new(watch);
     let outcome = loop {
-        if read.packets % LOOK_PACKETS == 0 {
+        if read.packets.is_multiple_of(LOOK_PACKETS) {
             if watch.stop.is_requested() {
                 break Ok(());
             }

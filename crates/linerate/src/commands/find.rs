@@ -1,11 +1,11 @@
 //! `linerate find STORE…`: packets of stores and capture files by time, address, port, protocol, tag.
 
 mod answer;
+mod sink;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -20,6 +20,7 @@ use wire::ip_protocol;
 
 pub use answer::undecided;
 use answer::{Ended, tell};
+use sink::{PatientSink, is_closed, is_unread, stdout};
 
 use crate::carrier::Way;
 use crate::commands::overwrite::refuse_to_overwrite;
@@ -169,8 +170,10 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
         Err(StoreError::Incomplete { packets, .. }) => Some(*packets),
         Err(_) => None,
     };
-    let error = outcome.as_ref().err();
-    let written = written_packets.map(|packets| output_account(find.report(), packets, error));
+    // A signal while nobody reads the output ends the search early, as one at any other time.
+    let error = outcome.as_ref().err().filter(|error| !is_unread(error));
+    let written = written_packets
+        .map(|packets| output_account(find.report(), packets, outcome.as_ref().err()));
     let run = Ended {
         elapsed_ns: start.elapsed().as_nanos() as u64,
         ledger: Ledger { accounts: [account(&find)].into_iter().chain(written).collect() },
@@ -188,7 +191,7 @@ pub fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     }
     match outcome {
         // A reader that has seen enough ends the search: nothing failed.
-        Err(error) if !is_closed(&error) => Err(error.into()),
+        Err(error) if !is_closed(&error) && !is_unread(&error) => Err(error.into()),
         _ if !balanced => Ok(Exit::Failure),
         _ if report.problems.is_empty() => Ok(Exit::Success),
         _ => Ok(Exit::Capture),
@@ -223,10 +226,11 @@ fn search(
         !stop.is_requested()
     };
     Ok(match &args.write {
-        Some(_) if args.is_to_stdout() => copy(find, stdout()?, go_on),
+        Some(_) if args.is_to_stdout() => copy(find, PatientSink::stdout(stop)?, go_on),
         Some(path) => {
-            let file = NewFile::create(path)?;
-            copy(find, file.sink()?, go_on).map_err(|error| file.settle(error))
+            let file = NewFile::create(path, || !stop.is_requested())?;
+            let sink = PatientSink::new(file.sink()?, stop);
+            copy(find, sink, go_on).map_err(|error| file.settle(error))
         }
         None => count(find, args.count && !args.json, go_on),
     })
@@ -251,8 +255,8 @@ pub fn account(find: &Find) -> Account {
     account
 }
 
-/// What became of the packets found that `--write` was to put out. Only a failed write explains that
-/// some are missing.
+/// What became of the packets found that `--write` was to put out. Only a write that failed, or that
+/// nobody read when a signal came, explains that some are missing.
 fn output_account(report: &FindReport, written: u64, error: Option<&StoreError>) -> Account {
     let mut account = Account::new("write");
     account.entered.push(Entry::packets("found", report.packets_found));
@@ -260,22 +264,13 @@ fn output_account(report: &FindReport, written: u64, error: Option<&StoreError>)
     let rest_packets = report.packets_found.saturating_sub(written);
     if error.is_some_and(is_closed) {
         account.left.push(Entry::packets("output_closed", rest_packets));
-    } else if error.is_some() {
+    } else if let Some(error) = error {
+        let reason = if is_unread(error) { Reason::Interrupted } else { Reason::Storage };
         let mut lost = Losses::default();
-        lost.add(Reason::Storage, rest_packets);
+        lost.add(reason, rest_packets);
         account.lose(&lost, &[]);
     }
     account
-}
-
-/// Standard output without a buffer in front: what was written and what was not is then known.
-fn stdout() -> io::Result<File> {
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-/// Whether the reader of the output went away.
-fn is_closed(error: &StoreError) -> bool {
-    error.io_kind() == Some(io::ErrorKind::BrokenPipe)
 }
 
 /// How far a search went.

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use engine::generate::{Common, Generator, Limit};
 use engine::live::Live;
 use engine::pacer::{PacingReport, Rate};
-use engine::{Ledger, Stop, Worker};
+use engine::{Ledger, Patience, Stop, Worker};
 use port::{PortKind, PortSpec, TxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
@@ -25,6 +25,7 @@ use wire::template::{
 
 use crate::carrier::{self, Way};
 use crate::exit::{self, Exit, Usage};
+use crate::far_end;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -244,12 +245,14 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     check_workers(args)?;
     let template = template(args)?;
-    let first = engine::ports::open_tx(&args.port)?;
+    let patience = Patience::new(&stop, args.run.duration);
+    let first = engine::ports::open_tx(&args.port, &patience)?;
     let description = first.describe();
-    let sender = Sender { args, template, clock: &clock, stop: &stop };
+    let is_overdue = stop.is_requested() && !signals.seen();
+    let sender = Sender { args, template, clock: &clock, stop: &stop, is_overdue };
     let mut senders = vec![first];
     for _ in 1..args.workers {
-        senders.push(engine::ports::open_tx(&args.port)?);
+        senders.push(engine::ports::open_tx(&args.port, &patience)?);
     }
     output.object(
         "start",
@@ -270,8 +273,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         output,
         verb: "generate",
         way: Way::Out,
-        // The generators end by themselves and in time; this is for one that does not.
-        duration: args.run.duration.map(|duration| duration + std::time::Duration::from_secs(1)),
+        duration: args.run.duration.map(job::at_the_latest),
         packets: args.count,
         stop: stop.clone(),
     };
@@ -314,6 +316,8 @@ pub struct Sender<'a> {
     template: Template,
     clock: &'a Clock,
     stop: &'a Stop,
+    /// The time was over before the port could be opened.
+    is_overdue: bool,
 }
 
 impl Sender<'_> {
@@ -331,6 +335,7 @@ impl Sender<'_> {
             };
             let template = self.template.clone();
             let generator = Generator::new(template, self.args.rate, limit, self.clock.clone());
+            let generator = if self.is_overdue { generator.overdue() } else { generator };
             Worker {
                 rx: generator.share(number as u64, shares, &common),
                 stage: (),
@@ -351,6 +356,8 @@ fn share(count: u64, number: u64, shares: u64) -> u64 {
 
 fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, signalled: bool) {
     let seconds = sent.elapsed_ns as f64 / 1e9;
+    let refused = ledger.accounts.first().and_then(|it| far_end::advice(&args.port, it));
+    let shortfall = shortfall::in_words(args.rate, sent);
     let transmitted = ledger.transmitted();
     let packets = transmitted.map_or(0, |entry| entry.packets);
     let bytes = transmitted.and_then(|entry| entry.bytes);
@@ -374,7 +381,7 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
             "interrupted": signalled,
             "clock": sent.clock.as_ref().map(output::clock),
             "pacing": pacing(&sent.made.pacing),
-            "advice": shortfall::in_words(args.rate, sent),
+            "advice": refused.as_ref().or(shortfall.as_ref()),
             "error": sent.error.as_ref().map(ToString::to_string),
             "ledger": ledger,
         }),
@@ -388,8 +395,8 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
         bits.unwrap_or_default()
     ));
     say_pacing(output, &sent.made.pacing);
-    if let Some(shortfall) = shortfall::in_words(args.rate, sent) {
-        output.say(&shortfall);
+    for advice in shortfall.iter().chain(&refused) {
+        output.say(advice);
     }
     if let Some(clock) = &sent.clock {
         output.clock(clock);

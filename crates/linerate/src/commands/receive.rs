@@ -6,7 +6,7 @@ use clap::Args;
 use engine::histogram::Histogram;
 use engine::live::Live;
 use engine::stages::meter::{Meter, MeterReport};
-use engine::{Account, Ledger, Stop, Worker};
+use engine::{Account, Ledger, Patience, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
 use port::packet::{RING_BYTES_MIN, RxOptions};
@@ -91,7 +91,8 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port)])?;
-    let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
+    let patience = Patience::new(&stop, args.run.duration);
+    let rx = engine::ports::open_rx(&args.port, &args.input.options(), &patience)?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use engine::live::Live;
 use engine::stages::record::Record;
-use engine::{Account, Finished, Ledger, Stop, Worker};
+use engine::{Account, Finished, Ledger, Patience, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
 use port::{PortDescription, PortSpec, Reason, RxQueue};
@@ -75,7 +75,8 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port), ("--pool", args.pool)])?;
-    let rx = engine::ports::open_rx(&args.port, &args.input.options())?;
+    let patience = Patience::new(&stop, args.run.duration);
+    let rx = engine::ports::open_rx(&args.port, &args.input.options(), &patience)?;
     let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
     let mut config = RecorderConfig::new(&args.to, interface(&args.port, &description, args));
@@ -196,8 +197,8 @@ fn advice(ledger: &Ledger) -> Option<&'static str> {
     let lost = |reason: Reason| ledger.lost_to(reason) > 0;
     if lost(Reason::Storage) {
         return Some(
-            "lost at the disk: it was full or failed, or a segment was removed; make room or choose \
-             another --to",
+            "lost at the disk: it was full or failed, or a segment was removed or cut; make room or \
+             choose another --to",
         );
     }
     if lost(Reason::PoolEmpty) {

@@ -1,5 +1,7 @@
 //! `linerate replay STORE|FILE --onto PORT`: recorded packets, sent again.
 
+mod unfit;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,7 +9,8 @@ use clap::Args;
 use engine::live::Live;
 use engine::paced::{Pace, PaceReport, Paced};
 use engine::pacer::Rate;
-use engine::{Account, Entry, Ledger, Stop, Worker};
+use engine::{Account, Entry, Ledger, Patience, Stop, Worker};
+use port::fit::FittingTx;
 use port::limit::LimitedRx;
 use port::{Losses, PortKind, PortSpec, Reason, RxQueue, TxQueue};
 use serde_json::{Value, json};
@@ -22,6 +25,7 @@ use crate::commands::generate::{pacing, say_pacing};
 use crate::commands::overwrite::refuse_to_overwrite;
 use crate::commands::receive::distribution;
 use crate::exit::{self, Exit, Usage};
+use crate::far_end;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
 use crate::run_args::{self, RunArgs};
@@ -32,7 +36,8 @@ use crate::units;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Without --rate and --speed packets leave with the gaps of the recording. How far each left from
-its time is measured and reported.
+its time is measured and reported. Packets that the port cannot take (longer than its MTU allows)
+are left out and counted, the others are sent, and the exit code is 4.
 
 Examples:
   linerate replay store --onto eth0
@@ -89,7 +94,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         let option = format!("--onto {}", args.onto);
         refuse_to_overwrite(&option, std::fs::metadata(&args.onto.target), &args.stores)?;
     }
-    let tx = engine::ports::open_tx(&args.onto)?;
+    let patience = Patience::new(&stop, args.run.duration);
+    let tx = engine::ports::open_tx(&args.onto, &patience)?;
     let description = tx.describe();
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     output.object(
@@ -107,9 +113,10 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     output.say(&format!("pace: {}", pace_in_words(pace)));
     let source = RecordRx::new(find).of_link_type(LinkType(description.link_type));
     let worker = Worker {
-        rx: Paced::new(LimitedRx::new(source, args.count), pace, clock.clone()),
+        rx: Paced::new(LimitedRx::new(source, args.count), pace, clock.clone())
+            .lasting(args.run.duration),
         stage: (),
-        tx,
+        tx: FittingTx::new(tx),
         cpu: plan.cpu(0),
         stop: stop.clone(),
         live: Arc::new(Live::default()),
@@ -118,7 +125,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         output,
         verb: "replay",
         way: Way::Out,
-        duration: args.run.duration,
+        duration: args.run.duration.map(job::at_the_latest),
         packets: args.count,
         stop: stop.clone(),
     };
@@ -129,6 +136,8 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let found = worker.rx.inner().inner().source().report().clone();
     let time = worker.rx.clock().report().or_worse(worker.clock);
     let counters = worker.rx.counters()?;
+    let unfit = worker.tx.unfit();
+    worker.unsent.add(Reason::Rejected, unfit.map_or(0, |unfit| unfit.packets));
     let ledger = Ledger {
         accounts: vec![
             source_account(&counters),
@@ -140,12 +149,14 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             ),
         ],
     };
+    let advice = ledger.accounts.last().and_then(|it| far_end::advice(&args.onto, it));
     for problem in found
         .problems
         .iter()
         .chain(&found.warnings)
         .chain(&undecided(&found))
         .chain(&of_other_link_type(&counters))
+        .chain(&unfit.map(|unfit| unfit::in_words(&args.onto, &worker.tx.describe(), &unfit)))
     {
         output.note(&format!("linerate: {problem}"));
     }
@@ -162,8 +173,10 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "elapsed_ns": worker.elapsed_ns,
             "cpu_ns": worker.cpu_ns,
             "pace": pace_report(&paced),
+            "unfit": unfit.as_ref().map(unfit::to_json),
             "interrupted": signals.seen(),
             "clock": output::clock(&time),
+            "advice": advice,
             "problems": found.problems,
             "warnings": found.warnings,
             "error": worker.error.as_ref().map(ToString::to_string),
@@ -171,12 +184,16 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         }),
     );
     say(&output, transmitted(&ledger), worker.elapsed_ns, &paced);
+    if let Some(advice) = &advice {
+        output.say(advice);
+    }
     output.clock(&time);
     output.ledger(&ledger);
     if let Some(error) = worker.error {
         return Err(error.into());
     }
     Ok(match exit::of_ledger(&ledger) {
+        Exit::Success if unfit.is_some() => Exit::Port,
         Exit::Success if !found.problems.is_empty() => Exit::Capture,
         exit => exit,
     })

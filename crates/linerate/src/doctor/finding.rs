@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::exit::Exit;
+
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -92,8 +94,8 @@ pub struct Finding {
     pub command: Option<String>,
     /// What was seen, for programs.
     pub facts: Value,
-    /// Whether a missing right is behind it though its area is another: decides on the exit code.
-    pub lacks_right: bool,
+    /// The exit code where the area does not say it: a missing right or a limit is behind it.
+    pub exit: Option<Exit>,
 }
 
 impl Finding {
@@ -114,7 +116,7 @@ impl Finding {
             remedy: None,
             command: None,
             facts: json!({}),
-            lacks_right: false,
+            exit: None,
         }
     }
 
@@ -154,10 +156,10 @@ impl Finding {
         self
     }
 
-    /// Whether a missing right is behind it, where the area does not say so.
+    /// The exit code, where the area does not say it.
     #[must_use]
-    pub fn lacking_right(mut self, lacks_right: bool) -> Self {
-        self.lacks_right = lacks_right;
+    pub fn exit(mut self, exit: Option<Exit>) -> Self {
+        self.exit = exit;
         self
     }
 

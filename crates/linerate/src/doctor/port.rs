@@ -39,6 +39,7 @@ pub fn look(
     findings.extend(port.queues());
     findings.extend(port.rings());
     findings.extend(frames::look(&port));
+    findings.extend(frames::far_end_mtu(&port));
     findings.extend(receiving::look(&port));
     findings.push(losses::look(&port));
     Ok(findings.into_iter().map(|finding| finding.about(name).limited(is_named)).collect())
@@ -50,7 +51,7 @@ impl Port<'_> {
     }
 
     fn is_veth(&self) -> bool {
-        self.link.kind.as_deref() == Some("veth")
+        self.link.is_veth()
     }
 
     fn link(&self) -> Finding {

@@ -9,6 +9,7 @@ use sys::direct_io::{Mode, TrialLimit, WriteTrial};
 use sys::file_system::FileSystem;
 
 use super::{Area, Finding, Severity};
+use crate::exit::Exit;
 use crate::units::{ns_in_words, scaled};
 
 /// The first of these ends the trial.
@@ -51,17 +52,19 @@ fn writable(place: &Path) -> Finding {
 
 fn unusable(error: &sys::Error) -> Finding {
     let why = "a recording there would end before it began";
-    let remedy = match error.kind() {
-        sys::Kind::NoSpace => "make room, or choose another directory",
-        sys::Kind::Permission => {
-            "choose a directory that may be written, or have its owner allow it"
-        }
-        _ => "choose another directory",
+    let (remedy, exit) = match error.kind() {
+        sys::Kind::NoSpace => ("make room, or choose another directory", None),
+        sys::Kind::Permission => (
+            "choose a directory that may be written, or have its owner allow it",
+            Some(Exit::Permission),
+        ),
+        sys::Kind::Limit => ("raise that limit", Some(Exit::Limit)),
+        _ => ("choose another directory", None),
     };
     Finding::new(Area::Storage, "writable", error.to_string(), why)
         .facts(json!({ "writable": false }))
         .is(Severity::Problem, remedy)
-        .lacking_right(error.kind() == sys::Kind::Permission)
+        .exit(exit)
 }
 
 fn kind(found: &FileSystem) -> Finding {

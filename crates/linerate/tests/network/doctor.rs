@@ -75,6 +75,33 @@ pub fn threads_are_found() -> Outcome {
     Ok(())
 }
 
+/// A far end with a smaller MTU is a warning, in sight or in a namespace that one has a right to.
+pub fn a_far_end_with_a_smaller_mtu_is_found() -> Outcome {
+    let wire = Wire::new(&VethConfig { mtu_bytes: 9_000, ..VethConfig::default() });
+    let look = |namespace: &Namespace, name: &str| {
+        let run = Wire::run(namespace, &["doctor", name, "--json"]).expect(0);
+        finding(&run, name, "far end mtu")
+    };
+    let found = look(&wire.here, "here");
+    let facts = serde_json::json!({
+        "interface": "there", "mtu_bytes": 9_000, "frame_bytes_max": 9_018,
+    });
+    assert_eq!((&found["severity"], &found["facts"]), (&"ok".into(), &facts));
+    Links::of(&wire.there)?.set_mtu("there", 1_500)?;
+    let found = look(&wire.here, "here");
+    assert_eq!(found["severity"], "warning");
+    assert_eq!(found["seen"], "there: MTU 1500, so frames of up to 1518 bytes");
+    // What this end sends is the other end's business.
+    assert_eq!(look(&wire.there, "there")["severity"], "ok");
+
+    let both = Namespace::create()?;
+    VethPair::create(&both, "near", &both, "far", &VethConfig::default())?;
+    Links::of(&both)?.set_mtu("near", 9_000)?;
+    let found = look(&both, "near");
+    assert_eq!(found["command"], "sudo ip link set far mtu 9000");
+    Ok(())
+}
+
 /// What is advised about GRO and NAPI settles: who follows it is not told to go back.
 pub fn advice_about_merging_settles() -> Outcome {
     let wire = Wire::new(&VethConfig::default());

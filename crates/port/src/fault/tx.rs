@@ -18,6 +18,7 @@ pub struct FaultyTx<Q> {
     accepted_bytes: u64,
     blocked_times: u64,
     has_failed: bool,
+    is_abandoned: bool,
 }
 
 impl<Q: TxQueue> FaultyTx<Q> {
@@ -31,6 +32,7 @@ impl<Q: TxQueue> FaultyTx<Q> {
             accepted_bytes: 0,
             blocked_times: 0,
             has_failed: false,
+            is_abandoned: false,
         }
     }
 
@@ -71,6 +73,10 @@ impl<Q: TxQueue> TxQueue for FaultyTx<Q> {
         Ok(count)
     }
 
+    fn takes(&self, frame: &[u8]) -> bool {
+        self.inner.takes(frame)
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         self.inner.wait(timeout)
     }
@@ -88,6 +94,15 @@ impl<Q: TxQueue> TxQueue for FaultyTx<Q> {
         self.inner.flush(deadline.saturating_duration_since(std::time::Instant::now()))
     }
 
+    fn taken_bytes(&self) -> Option<u64> {
+        self.inner.taken_bytes()
+    }
+
+    fn abandon(&mut self) {
+        self.is_abandoned = true;
+        self.inner.abandon();
+    }
+
     fn counters(&mut self) -> Result<TxCounters> {
         let mut counters = self.inner.counters()?;
         let faults = self.injector.counters;
@@ -96,10 +111,11 @@ impl<Q: TxQueue> TxQueue for FaultyTx<Q> {
         counters.blocked_times += self.blocked_times;
         counters.dropped.add(Reason::Injected, faults.dropped_packets);
         counters.added_packets += faults.duplicated_packets;
-        if self.has_failed {
+        if self.has_failed || self.is_abandoned {
             // The caller's batch is empty: what the port refused was taken from it before.
             let refused = self.batch.len() + self.injector.waiting();
-            counters.dropped.add(Reason::Rejected, refused as u64);
+            let reason = if self.has_failed { Reason::Rejected } else { Reason::RingFull };
+            counters.dropped.add(reason, refused as u64);
         }
         Ok(counters)
     }

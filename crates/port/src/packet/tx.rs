@@ -2,6 +2,7 @@
 //! [`sys::packet`] measured as the fastest.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use sys::Kind;
@@ -9,6 +10,7 @@ use sys::link::Link;
 use sys::packet::{Blocked, Method, Sender, SenderConfig};
 
 use super::device::Device;
+use super::far_end::FarEnd;
 use crate::batch::Batch;
 use crate::counters::{DeviceCount, TxCounters};
 use crate::error::Result;
@@ -27,6 +29,7 @@ pub struct PacketTx {
     config: SenderConfig,
     sender: Sender,
     device: Device,
+    far_end: FarEnd,
     description: PortDescription,
     sent: TxCounters,
     blocked: Option<Blocked>,
@@ -49,6 +52,7 @@ impl PacketTx {
         Ok(Self {
             sender,
             device: Device::open(interface)?,
+            far_end: FarEnd::open(interface)?,
             description: super::describe(interface, mechanism, &link),
             config,
             sent: TxCounters::default(),
@@ -57,6 +61,12 @@ impl PacketTx {
             looked: Instant::now(),
             events: VecDeque::new(),
         })
+    }
+
+    /// How long a frame may be that begins like this one, for this end and the far one.
+    fn lengths(&self, frame: &[u8]) -> RangeInclusive<usize> {
+        let (shortest, longest) = self.sender.lengths(frame).into_inner();
+        shortest..=longest.min(self.far_end.frame_bytes_max())
     }
 
     /// A socket of an interface that was removed stays dead: a new one takes its place.
@@ -68,6 +78,7 @@ impl PacketTx {
                 if self.is_gone {
                     self.device.reopen()?;
                 }
+                self.far_end.look();
                 self.is_gone = false;
                 self.blocked = None;
                 self.events.push_back(Event::Up);
@@ -91,11 +102,11 @@ impl TxQueue for PacketTx {
         if batch.is_empty() || self.blocked == Some(Blocked::Down) {
             return Ok(0);
         }
-        let description = &self.description;
-        let frame_bytes_max = description.frame_bytes_max;
-        batch.check_lengths_by(frame_bytes_max, Sender::bytes_beyond_mtu, || {
-            description.spec.clone()
-        })?;
+        batch.check_lengths(
+            self.description.frame_bytes_max.min(self.far_end.frame_bytes_max()),
+            |frame| *self.lengths(frame).end(),
+            || self.describe(),
+        )?;
         let outcome = self.sender.send(batch.frames().map(|frame| frame.data))?;
         let bytes = batch.bytes();
         batch.drop_front(outcome.accepted);
@@ -109,13 +120,20 @@ impl TxQueue for PacketTx {
         Ok(outcome.accepted)
     }
 
+    fn takes(&self, frame: &[u8]) -> bool {
+        self.lengths(frame).contains(&frame.len())
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<()> {
         match self.blocked {
             None => {}
             Some(Blocked::SocketFull) => {
                 self.sender.wait(timeout)?;
             }
-            Some(Blocked::DeviceFull) => std::thread::sleep(timeout.min(LOOK_AGAIN)),
+            Some(Blocked::DeviceFull) => {
+                std::thread::sleep(timeout.min(LOOK_AGAIN));
+                self.far_end.look_again();
+            }
             Some(Blocked::Down) => {
                 let pause = LOOK_FOR_LINK.saturating_sub(self.looked.elapsed());
                 std::thread::sleep(timeout.min(pause));
@@ -131,7 +149,9 @@ impl TxQueue for PacketTx {
     fn flush(&mut self, timeout: Duration) -> Result<bool> {
         let left = self.sender.drain(timeout)?;
         let deadline = Instant::now() + COUNTERS_LAG.min(timeout);
+        // An account that is not whole is held against nobody: it is not waited for either.
         while self.device.counted().tx_packets < self.sent.accepted_packets
+            && self.device.is_complete
             && Instant::now() < deadline
         {
             std::thread::sleep(Duration::from_millis(1));
@@ -157,6 +177,6 @@ impl TxQueue for PacketTx {
     }
 
     fn describe(&self) -> PortDescription {
-        self.description.clone()
+        self.far_end.limit(&self.description)
     }
 }

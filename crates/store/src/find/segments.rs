@@ -219,7 +219,7 @@ fn look_at_open(
         choose(chunk, survey.selection, &mut chunks, report);
     }
     if let Some(last) = all.last() {
-        let being_recorded = is_being_recorded(entry);
+        let being_recorded = is_being_recorded(entry, file);
         survey.accounts.leave_open(last, being_recorded, &mut report.completeness);
     }
     Ok((all.first().copied(), chunks))
@@ -246,10 +246,12 @@ fn is_whole(file: &SegmentFile, chunk: &ChunkTrailer) -> Result<bool> {
 }
 
 /// Whether the recorder of an open segment was at work when the segment was looked at. It seals its
-/// segments before it lets go of the lock, so one that is open behind that was left behind.
-fn is_being_recorded(entry: &SegmentEntry) -> bool {
+/// segments before it lets go of its locks, so one that is open behind that was left behind. The
+/// file for the lock may have been removed; the segment's own lock says the same, but outlives a
+/// killed recorder for a while.
+fn is_being_recorded(entry: &SegmentEntry, file: &SegmentFile) -> bool {
     let directory = entry.path.parent().unwrap_or(Path::new(""));
-    segment::has_recorder(directory, entry.stream) || !entry.path.exists()
+    segment::has_recorder(directory, entry.stream) || file.has_writer() || !entry.path.exists()
 }
 
 /// Packets of a chunk by the accounts of its neighbours, which hold even if its own bytes are

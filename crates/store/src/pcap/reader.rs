@@ -1,7 +1,7 @@
 //! Reads pcap streams; used through [`crate::capture::CaptureReader`].
 
-pub(crate) use super::header::Magic;
-use super::header::{HEADER_LENGTH, Header, LengthOrder};
+pub(crate) use super::header::{HEADER_LENGTH, Magic};
+use super::header::{Header, LengthOrder};
 use crate::error::Result;
 use crate::input::Input;
 use crate::pcapng::ByteOrder;
@@ -72,6 +72,7 @@ impl PcapReader {
     pub(crate) fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         let head = match self.next_head() {
             Ok(Some(head)) => head,
+            Err(error) if error.is_would_block() => return Err(error),
             end => {
                 self.finished = true;
                 return end.map(|_| None);
@@ -97,6 +98,9 @@ impl PcapReader {
         }
         if self.pending_zeros > 0 {
             return Ok(Some(self.next_zero()));
+        }
+        if self.input.is_in_zeros() {
+            return self.zero_header();
         }
         let offset = self.input.offset();
         let header_length = self.record_header_length;
@@ -162,18 +166,17 @@ impl PcapReader {
     /// A header of zeros: the tail of a file that was preallocated, a hole, or true records.
     #[cold]
     fn zero_header(&mut self) -> Result<Option<RecordHead>> {
-        let offset = self.input.offset();
         let unit = self.record_header_length;
-        let (count, to_the_end) = self.input.consume_zeros(unit)?;
+        let (run, to_the_end) = self.input.consume_zeros(unit)?;
         if to_the_end {
             return Ok(None);
         }
-        let length = count * unit as u64;
+        let length = run.units * unit as u64;
         if length > LONGEST_ZERO_RUN {
             let what = format!("{length} zero bytes in place of records, with more after them");
-            return Err(self.input.corrupt(offset, what));
+            return Err(self.input.corrupt(run.begin, what));
         }
-        self.pending_zeros = count;
+        self.pending_zeros = run.units;
         Ok(Some(self.next_zero()))
     }
 

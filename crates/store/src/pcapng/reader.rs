@@ -117,6 +117,7 @@ impl PcapngReader {
     fn next_record_of_any_kind(&mut self) -> Result<Option<Record<'_>>> {
         let (time_ns, interface, packet, block_length) = match self.next_packet() {
             Ok(Some(found)) => found,
+            Err(error) if error.is_would_block() => return Err(error),
             end => {
                 self.finished = true;
                 return end.map(|_| None);
@@ -160,6 +161,9 @@ impl PcapngReader {
     /// Consumes the next block, which is then the last thing consumed; None at the end.
     fn next_block(&mut self) -> Result<Option<BlockHead>> {
         let offset = self.input.offset();
+        if self.input.is_in_zeros() {
+            return self.end_in_zeros();
+        }
         self.input.ensure(block::MINIMUM_LENGTH)?;
         let Some(first) = self.input.available().first_chunk::<{ block::MINIMUM_LENGTH }>() else {
             return self.end_of_blocks(None);
@@ -189,18 +193,24 @@ impl PcapngReader {
         // whole words.
         let zeros = available.iter().take(8).all(|byte| *byte == 0);
         if zeros && available.len() >= 4 {
-            let (words, to_the_end) = self.input.consume_zeros(4)?;
-            if to_the_end {
-                return Ok(None);
-            }
-            let what =
-                format!("{} zero bytes in place of a block, with more after them", words * 4);
-            return Err(self.input.corrupt(offset, what));
+            return self.end_in_zeros();
         }
         Err(match error {
             Some(error) => self.input.corrupt(offset, error.what),
             None => self.input.truncated(offset),
         })
+    }
+
+    /// Passes over zeros, which are a tail or a hole.
+    #[cold]
+    fn end_in_zeros(&mut self) -> Result<Option<BlockHead>> {
+        let (run, to_the_end) = self.input.consume_zeros(4)?;
+        if to_the_end {
+            return Ok(None);
+        }
+        let length = run.units * 4;
+        let what = format!("{length} zero bytes in place of a block, with more after them");
+        Err(self.input.corrupt(run.begin, what))
     }
 
     /// Gives a packet its time and the global index of its interface.

@@ -81,6 +81,16 @@ impl<W: Write> PcapngWriter<W> {
         self.output.packets()
     }
 
+    /// Bytes that the sink has taken so far.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.output.taken_bytes()
+    }
+
+    /// Gives up what the sink has not taken. Returns how many packets are not whole in it.
+    pub(crate) fn forget(&mut self) -> u64 {
+        self.output.forget()
+    }
+
     /// Hands everything on to the sink and flushes it.
     pub fn flush(&mut self) -> Result<()> {
         self.output.flush()

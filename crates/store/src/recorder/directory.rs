@@ -1,16 +1,13 @@
 //! The directory of a recording: made, locked, and left in order for what comes.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::path::Path;
-use std::time::Duration;
+use std::time::Instant;
 
 use crate::error::{Result, StoreError};
-use crate::recover::{RecoveryReport, Repair, recover_claimed};
+use crate::lock;
+use crate::recover::{Claim, RecoveryReport, Repair, recover_claimed};
 use crate::segment;
-
-/// How often, and how long apart, a lock is asked for before somebody else counts as its owner.
-const LOCK_ATTEMPTS: u32 = 10;
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Makes the directory if need be and takes the lock of `stream` in it, which lasts as long as the
 /// file returned stays open.
@@ -22,7 +19,8 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
         failed("making the directory", error).remedy("choose a path that can be made")
     })?;
     let lock = segment::lock_name(stream);
-    if !segment::is_regular(&directory.join(&lock)) {
+    let path = directory.join(&lock);
+    if !segment::is_regular(&path) {
         return Err(StoreError::Directory {
             directory: directory.display().to_string(),
             reason: format!(
@@ -32,7 +30,11 @@ pub(super) fn take(directory: &Path, stream: u16) -> Result<File> {
     }
     match try_lock(directory, stream) {
         Ok(Some(lock)) => Ok(lock),
-        Ok(None) => Err(StoreError::Locked { directory: directory.display().to_string(), stream }),
+        Ok(None) => Err(StoreError::Locked {
+            directory: directory.display().to_string(),
+            stream,
+            file: path.display().to_string(),
+        }),
         Err(error) => Err(failed("making the lock file in it", error)
             .remedy("give this user the right to write there, or choose another directory")
             .into()),
@@ -47,25 +49,22 @@ fn try_lock(directory: &Path, stream: u16) -> std::io::Result<Option<File>> {
         return Ok(None);
     }
     let file = OpenOptions::new().create(true).append(true).open(path)?;
-    for _ in 0..LOCK_ATTEMPTS {
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(file)),
-            // A reader that asks whether a recorder is at work holds it for a moment.
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Ok(None)
+    let taken = lock::take(&file, Instant::now() + lock::MOMENT)?;
+    Ok(taken.then_some(file))
 }
 
 /// Recovers unsealed segments: this stream's, whose lock is held, and those of streams that nobody
 /// records at present.
+///
+/// Errors: somebody writes to a segment of this stream, though nobody held its lock: the file for
+/// that had been removed ([`StoreError::Locked`]).
 pub(super) fn recover(directory: &Path, own_stream: u16) -> Result<RecoveryReport> {
     recover_claimed(directory, Repair::Seal, |entry| {
         if entry.stream == own_stream {
-            return Some(None);
+            return Some(Claim::Sole);
         }
-        try_lock(directory, entry.stream).ok().flatten().map(Some)
+        let lock = try_lock(directory, entry.stream).ok().flatten();
+        lock.map(|lock| Claim::OfStream { _lock: lock })
     })
 }
 

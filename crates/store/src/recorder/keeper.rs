@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::Instant;
 
 use sys::Kind;
 use sys::direct_io::DirectFile;
@@ -18,6 +19,7 @@ use super::status::{RecorderEvent, Status};
 use crate::chunk::CHUNK_BYTES;
 use crate::error::{Result, StoreError};
 use crate::ledger::Ledger;
+use crate::lock;
 use crate::recover::sync_directory;
 use crate::segment::{self, SegmentFacts};
 use crate::trailer::{ALIGNMENT_BYTES, ChunkTrailer};
@@ -30,6 +32,13 @@ pub(super) struct Prepared {
     pub(super) header: ChunkTrailer,
     /// Length in bytes that chunks may take; there is room for one more, with the account.
     pub(super) capacity: u64,
+}
+
+impl Prepared {
+    /// Length of the file, as long as nobody has cut it.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.capacity + ACCOUNT_BYTES
+    }
 }
 
 /// Packets and captured bytes that a flush will make durable.
@@ -104,6 +113,7 @@ impl Maker {
     }
 
     fn fill(&mut self, file: DirectFile, number: u32) -> Result<Prepared> {
+        self.lock(&file)?;
         let mut capacity = self.config.segment_bytes;
         loop {
             match file.preallocate(capacity + ACCOUNT_BYTES) {
@@ -135,6 +145,19 @@ impl Maker {
         file.sync_data()?;
         sync_directory(&self.config.directory)?;
         Ok(Prepared { file: Arc::new(file), facts, header, capacity })
+    }
+
+    /// Nobody recovers a segment while this recorder has it open, whatever becomes of the lock in
+    /// the directory.
+    fn lock(&self, file: &DirectFile) -> Result<()> {
+        let name = file.path().display().to_string();
+        let taken = lock::take(file.file(), Instant::now() + lock::MOMENT)
+            .map_err(|source| sys::Error::new(format!("locking {name}"), source))?;
+        if taken {
+            return Ok(());
+        }
+        let directory = self.config.directory.display().to_string();
+        Err(StoreError::Locked { directory, stream: self.config.stream, file: name })
     }
 }
 
@@ -172,10 +195,10 @@ impl Keeper {
             // The writer broke down: nobody knows the account, and recovery says so.
             Vec::new()
         };
-        let thread = thread::Builder::new()
-            .name("store-keeper".into())
-            .spawn(work)
-            .map_err(|source| sys::Error::new("starting the segment keeper's thread", source))?;
+        let thread =
+            thread::Builder::new().name("store-keeper".into()).spawn(work).map_err(|source| {
+                sys::Error::of_thread("starting the segment keeper's thread", source)
+            })?;
         Ok(Self { jobs: Some(jobs), prepared, thread: Some(thread) })
     }
 

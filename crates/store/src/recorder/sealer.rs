@@ -4,6 +4,11 @@
 //! stands nowhere else, and a full disk has room for it only where it was reserved
 //! ([`ACCOUNT_BYTES`]). Which segment is the last shows only when another one is there or the
 //! recording ends, so the newest is held back until then.
+//!
+//! A segment that somebody has removed or cut meanwhile shows by its links or its length: it was given
+//! its full length in advance, which its chunks never reach. Only then is it read again, to tell which
+//! chunks are left. Limit: bytes that somebody overwrites, or cuts off and puts zeros in their place, are
+//! noticed by readers, not here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +24,7 @@ use super::keeper::{SealedSegment, Share};
 use super::status::{RecorderEvent, Status};
 use crate::error::{Result, StoreError};
 use crate::ledger::Ledger;
-use crate::recover::{seal_file, sync_directory};
+use crate::recover::{plan_after_cut, seal_file, sync_directory};
 use crate::time_index::TimeIndex;
 use crate::trailer::{self, ALIGNMENT_BYTES, ChunkTrailer};
 
@@ -30,6 +35,8 @@ pub(super) const ACCOUNT_BYTES: u64 = ALIGNMENT_BYTES as u64;
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) file: Arc<DirectFile>,
+    /// Length of the file, as long as nobody has cut it.
+    pub(super) file_bytes: u64,
     pub(super) index: TimeIndex,
     /// What no earlier flush covered.
     pub(super) unflushed: Share,
@@ -45,12 +52,11 @@ impl Ended {
         self.index.chunks.last().filter(|last| !last.is_header()).map(|last| last.ledger)
     }
 
-    fn content(&self) -> Share {
-        let chunks = self.index.chunks.iter();
-        chunks.fold(Share::default(), |sum, chunk| Share {
-            packets: sum.packets + u64::from(chunk.packets),
-            bytes: sum.bytes + chunk.captured_bytes,
-        })
+    /// Sets the length of the file.
+    fn resize(&mut self, bytes: u64) -> Result<()> {
+        self.file.truncate(bytes)?;
+        self.file_bytes = bytes;
+        Ok(())
     }
 
     /// Writes a last chunk without packets into the room that was reserved for it.
@@ -75,6 +81,7 @@ impl Ended {
             StoreError::Write { what: format!("the account in {}", path.display()), source }
         })?;
         self.index.chunks.push(trailer);
+        self.file_bytes = self.index.segment_length();
         Ok(())
     }
 }
@@ -88,7 +95,8 @@ pub(super) struct Sealer {
     held: Option<Ended>,
     /// The account in the last chunk of a sealed segment.
     ledger: Ledger,
-    /// What was in segments that somebody removed before they were sealed.
+    /// What was in segments that somebody removed before they were sealed, or in the part of them
+    /// that was cut off.
     removed: Share,
     sealed: Vec<SealedSegment>,
 }
@@ -135,7 +143,7 @@ impl Sealer {
 
     /// The recording ends with `account`: seals what was held back. `memory` has room for a chunk.
     pub(super) fn finish(mut self, account: &Ledger, memory: &mut [u8]) -> Vec<SealedSegment> {
-        if let Some(mut held) = self.held.take() {
+        if let Some(mut held) = self.held.take().and_then(|held| self.examine(held)) {
             let mut account = *account;
             account.give_up(self.removed.packets, self.removed.bytes);
             let told = held.ledger().unwrap_or(self.ledger);
@@ -151,10 +159,11 @@ impl Sealer {
     }
 
     /// Room that was not used goes back to the disk, which may need it for the next segment.
-    fn hold(&mut self, mut ended: Ended) {
+    fn hold(&mut self, ended: Ended) {
+        let Some(mut ended) = self.examine(ended) else { return };
         let length = ended.index.segment_length() + ACCOUNT_BYTES;
-        if let Err(error) = ended.file.truncate(length) {
-            self.fail(ended.file.path(), &error.into());
+        if let Err(error) = ended.resize(length) {
+            self.fail(ended.file.path(), &error);
             return;
         }
         flush(&ended.file, std::mem::take(&mut ended.unflushed), &self.status);
@@ -162,11 +171,8 @@ impl Sealer {
     }
 
     fn seal(&mut self, ended: Ended) {
+        let Some(ended) = self.examine(ended) else { return };
         self.unsealed.remove(&ended.number());
-        if ended.file.is_removed() {
-            self.lose(ended);
-            return;
-        }
         let Some(ledger) = ended.ledger() else {
             self.remove(ended.file.path());
             return;
@@ -182,17 +188,53 @@ impl Sealer {
         }
     }
 
-    /// What was written to a segment that has no name any more is gone.
-    fn lose(&mut self, ended: Ended) {
-        let content = ended.content();
+    /// What is left of a segment if somebody has removed or cut its file; what was in the rest is lost.
+    fn examine(&mut self, mut ended: Ended) -> Option<Ended> {
+        let path = ended.file.path().to_owned();
+        if ended.file.is_removed() {
+            self.unsealed.remove(&ended.number());
+            let packets = self.lose(&mut ended, &TimeIndex::default());
+            self.status.tell(RecorderEvent::SegmentRemoved { path, packets });
+            return None;
+        }
+        if !ended.file.is_shorter_than(ended.file_bytes) {
+            return Some(ended);
+        }
+        let mended = plan_after_cut(&path, &ended.index).and_then(|mut plan| {
+            let packets = self.lose(&mut ended, &plan.index);
+            self.status.tell(RecorderEvent::SegmentCut { path: path.clone(), packets });
+            plan.carry_out(&path)?;
+            Ok(plan.index)
+        });
+        match mended {
+            Ok(index) => {
+                ended.file_bytes = index.segment_length();
+                ended.index = index;
+                Some(ended)
+            }
+            Err(error) => {
+                self.unsealed.remove(&ended.number());
+                self.fail(&path, &error);
+                None
+            }
+        }
+    }
+
+    /// Takes what was written and is not among what is `left` from what is stored; returns how many
+    /// packets.
+    fn lose(&mut self, ended: &mut Ended, left: &TimeIndex) -> u64 {
         // Counted as durable like all others, and taken back from that with the rest.
-        flush(&ended.file, ended.unflushed, &self.status);
-        self.removed.packets += content.packets;
-        self.removed.bytes += content.bytes;
-        self.status.removed_packets.fetch_add(content.packets, Ordering::Relaxed);
-        self.status.removed_bytes.fetch_add(content.bytes, Ordering::Relaxed);
-        let (path, packets) = (ended.file.path().to_owned(), content.packets);
-        self.status.tell(RecorderEvent::SegmentRemoved { path, packets });
+        flush(&ended.file, std::mem::take(&mut ended.unflushed), &self.status);
+        let (before, after) = (content(&ended.index), content(left));
+        let lost = Share {
+            packets: before.packets.saturating_sub(after.packets),
+            bytes: before.bytes.saturating_sub(after.bytes),
+        };
+        self.removed.packets += lost.packets;
+        self.removed.bytes += lost.bytes;
+        self.status.removed_packets.fetch_add(lost.packets, Ordering::Relaxed);
+        self.status.removed_bytes.fetch_add(lost.bytes, Ordering::Relaxed);
+        lost.packets
     }
 
     fn fail(&self, path: &Path, error: &StoreError) {
@@ -210,6 +252,14 @@ impl Sealer {
     }
 }
 
+/// What is in the chunks.
+fn content(index: &TimeIndex) -> Share {
+    index.chunks.iter().fold(Share::default(), |sum, chunk| Share {
+        packets: sum.packets + u64::from(chunk.packets),
+        bytes: sum.bytes + chunk.captured_bytes,
+    })
+}
+
 fn seal_on_disk(ended: &Ended, status: &Status) -> Result<SealedSegment> {
     let bytes = ended.index.segment_length();
     ended.file.truncate(bytes)?;
@@ -218,8 +268,7 @@ fn seal_on_disk(ended: &Ended, status: &Status) -> Result<SealedSegment> {
     if let Some(directory) = path.parent() {
         sync_directory(directory)?;
     }
-    let packets = ended.index.chunks.iter().map(|chunk| u64::from(chunk.packets)).sum();
-    Ok(SealedSegment { path, packets, bytes })
+    Ok(SealedSegment { path, packets: content(&ended.index).packets, bytes })
 }
 
 /// Brings what was written down to the disk.

@@ -51,6 +51,14 @@ pub enum RecorderEvent {
         /// Packets that were in it.
         packets: u64,
     },
+    /// A segment was cut while it was being recorded to; the packets that were in the part that is gone
+    /// count as `storage`.
+    SegmentCut {
+        /// Where it was when that was noticed.
+        path: PathBuf,
+        /// Packets that are gone.
+        packets: u64,
+    },
     /// Written packets could not be flushed to the disk and may not survive a loss of power.
     FlushFailed {
         /// What the kernel said.
@@ -83,6 +91,13 @@ impl fmt::Display for RecorderEvent {
                 path.display(),
                 counted(*packets, "packet")
             ),
+            Self::SegmentCut { path, packets } => write!(
+                f,
+                "segment {} was cut while it was recorded to, and {} lost with it; leave a \
+                 recording's files alone until they are sealed",
+                path.display(),
+                counted(*packets, "packet")
+            ),
             Self::FlushFailed { reason } => write!(
                 f,
                 "flushing to the disk failed: {reason}; packets of the last seconds may not \
@@ -104,7 +119,7 @@ pub(crate) struct Status {
     /// Packets and bytes that had been put into chunks but could not be written at all.
     pub(crate) given_up_packets: AtomicU64,
     pub(crate) given_up_bytes: AtomicU64,
-    /// Packets and bytes that were written to segments which somebody has removed since.
+    /// Packets and bytes that were written to segments which somebody has removed or cut since.
     pub(crate) removed_packets: AtomicU64,
     pub(crate) removed_bytes: AtomicU64,
     /// Nothing can be written at present.

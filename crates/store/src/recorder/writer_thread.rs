@@ -178,7 +178,7 @@ impl WriterThread {
             Next::Ready(prepared) => {
                 self.retry_at = None;
                 let segment = Writing::new(*prepared);
-                if segment.is_removed() {
+                if segment.is_damaged() {
                     self.keeper.ask(Job::Seal(segment.end().0));
                     self.ask_next();
                     return false;
@@ -320,8 +320,9 @@ impl WriterThread {
             return;
         }
         self.synced_at = Instant::now();
-        // What goes to a removed segment is lost: the next chunk goes to another.
-        if self.current.as_ref().is_some_and(Writing::is_removed) {
+        // What goes to a removed segment is lost: the next chunk goes to another. So it does where the
+        // segment was cut.
+        if self.current.as_ref().is_some_and(Writing::is_damaged) {
             self.ending.extend(self.current.take());
         }
         for segment in self.ending.iter_mut().chain(&mut self.current) {
@@ -351,5 +352,5 @@ fn place_of(tag: u64) -> (u32, u64) {
 /// Starts the thread under its name.
 pub(super) fn start(writer: WriterThread) -> Result<thread::JoinHandle<Vec<SealedSegment>>> {
     let spawned = thread::Builder::new().name("store-writer".into()).spawn(|| writer.run());
-    Ok(spawned.map_err(|source| sys::Error::new("starting the recorder's writer", source))?)
+    Ok(spawned.map_err(|source| sys::Error::of_thread("starting the recorder's writer", source))?)
 }

@@ -148,9 +148,10 @@ impl Writing {
         self.index.chunks.len() > 1
     }
 
-    /// Whether somebody has removed its file.
-    pub(super) fn is_removed(&self) -> bool {
-        self.prepared.file.is_removed()
+    /// Whether somebody has removed its file or cut it: chunks never reach up to the end.
+    pub(super) fn is_damaged(&self) -> bool {
+        let file = &self.prepared.file;
+        file.is_removed() || file.is_shorter_than(self.prepared.file_bytes())
     }
 
     pub(super) fn has_in_flight(&self) -> bool {
@@ -194,8 +195,12 @@ impl Writing {
                 }
             }
         }
-        let ended =
-            Ended { file: self.prepared.file, index: self.index, unflushed: self.unflushed };
+        let ended = Ended {
+            file_bytes: self.prepared.file_bytes(),
+            file: self.prepared.file,
+            index: self.index,
+            unflushed: self.unflushed,
+        };
         (ended, again, lost)
     }
 }

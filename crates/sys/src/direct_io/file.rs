@@ -147,6 +147,11 @@ impl DirectFile {
         self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
+    /// Whether it has less than `bytes` bytes.
+    pub fn is_shorter_than(&self, bytes: u64) -> bool {
+        self.size_bytes().is_ok_and(|size| size < bytes)
+    }
+
     /// The present size in bytes.
     ///
     /// # Errors

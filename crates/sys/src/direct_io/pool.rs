@@ -33,7 +33,9 @@ impl Pool {
             let thread = thread::Builder::new()
                 .name(format!("pwrite-{index}"))
                 .spawn(move || work(&to_do, &results))
-                .map_err(|source| Error::new("starting a thread of the pwrite pool", source))?;
+                .map_err(|source| {
+                    Error::of_thread("starting a thread of the pwrite pool", source)
+                })?;
             pool.threads.push(thread);
         }
         Ok(pool)

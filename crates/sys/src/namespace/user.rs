@@ -11,7 +11,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::UnshareFlags;
 
 use super::quieten;
-use crate::{Error, Result};
+use crate::{Error, Kind, Result};
 
 const ACTION: &str = "entering a user namespace";
 /// Ubuntu's switch since 23.10: such namespaces come without rights unless a profile grants them.
@@ -28,7 +28,7 @@ const MAXIMUM: &str = "/proc/sys/user/max_user_namespaces";
 /// The network namespace is prepared like those of [`super::Namespace::create`].
 ///
 /// # Errors
-/// [`crate::Kind::Permission`] where the machine forbids user namespaces, `ENOSPC` where their
+/// [`Kind::Permission`] where the machine forbids user namespaces, [`Kind::Limit`] where their
 /// number is limited, `EINVAL` when the process has several threads; each with what helps.
 pub fn enter_user_namespace() -> Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -81,7 +81,7 @@ pub fn check_user_namespace() -> Result<()> {
     }
     match child.spawn() {
         Err(error) if error.raw_os_error() == Some(ENTERED) => Ok(()),
-        Err(error) => Err(explained(Error::new(ACTION, error))),
+        Err(error) => Err(explained(Error::of_thread(ACTION, error))),
         Ok(mut child) => {
             // Not reached: the step before always fails. A child is not left behind.
             let _ = child.wait();
@@ -115,7 +115,8 @@ fn refused(source: Errno) -> Error {
     match source {
         Errno::INVAL => error.remedy("enter it before the first thread is started"),
         Errno::NOSPC | Errno::USERS => error
-            .remedy("raise the limits: sysctl user.max_user_namespaces, user.max_net_namespaces"),
+            .remedy("raise the limits: sysctl user.max_user_namespaces, user.max_net_namespaces")
+            .with_kind(Kind::Limit),
         _ => explained(error),
     }
 }

@@ -17,7 +17,7 @@ use super::slot::Slot;
 use super::socket::{self, set_option};
 use super::statistics::RingStatistics;
 use super::walk::Limits;
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Limit, Result};
 
 /// Room before each frame: four bytes for a restored VLAN tag, and two more so that frames of
 /// Ethernet start at a multiple of 8 in the block.
@@ -401,10 +401,8 @@ fn set_up_ring(fd: std::os::fd::BorrowedFd<'_>, config: &RingConfig) -> Result<(
         )
     })
     .map_err(|error| match error.errno() {
-        Some(libc::ENOMEM | libc::ENOBUFS) => error.remedy(
-            "the ring needs that much free memory that is never swapped: use fewer or smaller \
-             blocks, or raise the memory limit of the container",
-        ),
+        // The ring needs that much memory which is never swapped.
+        Some(libc::ENOMEM | libc::ENOBUFS) => error.limited(Limit::Memory),
         _ => error,
     })
 }

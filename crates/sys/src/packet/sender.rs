@@ -5,6 +5,7 @@ mod transmit_ring;
 mod transmit_slot;
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,8 @@ pub struct Sender {
     name: String,
     index: i32,
     mtu_bytes: usize,
+    /// Longest frame that there is room for, whatever the MTU is by now.
+    room_bytes: usize,
 }
 
 impl Sender {
@@ -135,15 +138,17 @@ impl Sender {
             if ring { Some(TransmitRing::new(&socket, longest, &config.interface)?) } else { None };
         socket::bind(fd, interface.index, 0, &config.interface)?;
         let name = config.interface.clone();
-        Ok(Self { ring, socket, name, index: interface.index, mtu_bytes })
+        let room_bytes = ring.as_ref().map_or(usize::MAX, TransmitRing::frame_bytes_max);
+        Ok(Self { ring, socket, name, index: interface.index, mtu_bytes, room_bytes })
     }
 
     /// Hands up to [`BATCH_FRAMES`] frames to the kernel, in order, without waiting; frames
     /// beyond that number are left in the iterator.
     ///
     /// A frame is given whole, from the destination address on, without FCS. Fails with
-    /// [`Kind::Invalid`], and sends nothing of the batch, when a frame is longer than the
-    /// MTU allows or shorter than an Ethernet header. Other errors leave open how many were sent.
+    /// [`Kind::Invalid`] when a frame has none of the [`Sender::lengths`] that it may have. After any
+    /// error nothing of the batch was sent: one that comes when some frames are on their way is told by
+    /// the next call.
     pub fn send<'a>(&mut self, frames: impl IntoIterator<Item = &'a [u8]>) -> Result<SendOutcome> {
         let frames = frames.into_iter().take(BATCH_FRAMES);
         match self.ring.take() {
@@ -166,9 +171,6 @@ impl Sender {
         let mut longest: &[u8] = &[];
         for frame in frames {
             self.check_length(frame)?;
-            if frame.len() > ring.frame_bytes_max() {
-                return Err(self.grown(frame, ring.frame_bytes_max()));
-            }
             if !ring.write(written, frame) {
                 full = Some(Blocked::SocketFull);
                 break;
@@ -200,7 +202,7 @@ impl Sender {
                 continue;
             }
             ring.take_back(written - accepted);
-            return Ok(SendOutcome { accepted, blocked: blocked? });
+            return Ok(SendOutcome { accepted, blocked: behind(accepted, blocked)? });
         }
         Ok(SendOutcome { accepted, blocked: full })
     }
@@ -224,9 +226,11 @@ impl Sender {
                 Ok(0) => break,
                 // Fewer than asked for: the next call tells why.
                 Ok(sent) => accepted += sent,
-                Err(error) => match self.classify(error)? {
-                    None => {}
-                    blocked => return Ok(SendOutcome { accepted, blocked }),
+                Err(error) => match self.classify(error) {
+                    Ok(None) => {}
+                    blocked => {
+                        return Ok(SendOutcome { accepted, blocked: behind(accepted, blocked)? });
+                    }
                 },
             }
         }
@@ -237,18 +241,6 @@ impl Sender {
         if let Ok(interface) = Interface::look_up(self.socket.as_fd(), &self.name) {
             self.mtu_bytes = interface.mtu_bytes as usize;
         }
-    }
-
-    /// The error for a frame that the MTU allows by now, but did not when the ring was made.
-    fn grown(&self, frame: &[u8], longest: usize) -> Error {
-        Error::new(
-            format!("sending a frame of {} bytes on {}", frame.len(), self.name),
-            io::Error::from_raw_os_error(libc::EMSGSIZE),
-        )
-        .remedy(format!(
-            "the sender was opened for frames of up to {longest} bytes: open it again after \
-             raising the MTU"
-        ))
     }
 
     /// The reason for which the kernel took no frame; nothing when it should be asked again.
@@ -270,24 +262,35 @@ impl Sender {
         }
     }
 
-    /// What the kernel allows a frame beyond MTU and Ethernet header: a tag, if the frame begins with
-    /// one of 802.1Q (`packet_extra_vlan_len_allowed` in net/packet/af_packet.c).
-    pub fn bytes_beyond_mtu(frame: &[u8]) -> usize {
+    /// What the MTU allows a frame: a tag on top, if the frame begins with one of 802.1Q
+    /// (`packet_extra_vlan_len_allowed` in net/packet/af_packet.c).
+    fn frame_bytes_max(&self, frame: &[u8]) -> usize {
         let is_tagged = frame.get(12..14).is_some_and(|kind| kind == ETHERTYPE_VLAN);
-        if is_tagged { TAG_BYTES } else { 0 }
+        self.mtu_bytes + ETHERNET_HEADER_BYTES + if is_tagged { TAG_BYTES } else { 0 }
     }
 
-    /// The kernel's own rule.
+    /// How long a frame may be that begins like this one: the kernel's own rule, by the MTU as it was
+    /// when it was last seen, and what there is room for.
+    pub fn lengths(&self, frame: &[u8]) -> RangeInclusive<usize> {
+        ETHERNET_HEADER_BYTES..=self.frame_bytes_max(frame).min(self.room_bytes)
+    }
+
     fn check_length(&self, frame: &[u8]) -> Result<()> {
-        let longest = self.mtu_bytes + ETHERNET_HEADER_BYTES;
-        let allowed = ETHERNET_HEADER_BYTES..=longest + Self::bytes_beyond_mtu(frame);
-        if allowed.contains(&frame.len()) {
+        if self.lengths(frame).contains(&frame.len()) {
             return Ok(());
         }
         let action = format!("sending a frame of {} bytes on {}", frame.len(), self.name);
         let error = Error::new(action, io::Error::from_raw_os_error(libc::EMSGSIZE));
+        let longest = self.mtu_bytes + ETHERNET_HEADER_BYTES;
         Err(if frame.len() < ETHERNET_HEADER_BYTES {
             error.remedy(format!("a frame has at least {ETHERNET_HEADER_BYTES} bytes"))
+        } else if frame.len() <= self.frame_bytes_max(frame) {
+            // The MTU allows it by now, but did not when the ring was made.
+            error.remedy(format!(
+                "the sender was opened for frames of up to {} bytes: open it again after raising \
+                 the MTU",
+                self.room_bytes
+            ))
         } else {
             error.remedy(format!(
                 "the MTU is {} bytes, so a frame has at most {longest}, or {} with an 802.1Q tag: \
@@ -324,6 +327,14 @@ impl Sender {
     /// How frames are handed over, never [`Method::Auto`].
     pub fn method(&self) -> Method {
         if self.ring.is_some() { Method::Ring } else { Method::Messages }
+    }
+}
+
+/// What stopped a batch of which `accepted` frames are on their way: an error will come again.
+fn behind(accepted: usize, blocked: Result<Option<Blocked>>) -> Result<Option<Blocked>> {
+    match blocked {
+        Err(_) if accepted > 0 => Ok(None),
+        blocked => blocked,
     }
 }
 

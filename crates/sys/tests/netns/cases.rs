@@ -28,6 +28,7 @@ pub const CASES: &[Test] = &tests![
     what_a_veth_does_not_have_is_said,
     the_drivers_own_counters_agree,
     unknown_interfaces_name_those_that_exist,
+    the_far_end_is_seen_wherever_it_is,
     taken_names_leave_the_existing_pair_alone,
     links_are_changed_as_asked,
     the_monitor_sees_every_change,
@@ -437,5 +438,25 @@ fn receive_steering_is_read_back() -> Outcome {
     assert_eq!(napi::receive_steering(&second, "s0")?, [vec![0], vec![0]]);
     napi::set_receive_steering(&second, "s0", &[])?;
     assert_eq!(napi::receive_steering(&second, "s0")?, [vec![], vec![]]);
+    Ok(())
+}
+
+/// In this namespace and in another one; what is no veth has none.
+fn the_far_end_is_seen_wherever_it_is() -> Outcome {
+    let (first, second, pair) = pair(&VethConfig { mtu_bytes: 9_000, ..VethConfig::default() })?;
+    Links::of(&second)?.set_mtu("s0", 1_400)?;
+    let mut links = Links::of(&first)?;
+    let near = links.named("g0")?;
+    assert!(near.is_veth() && near.peer_namespace.is_some());
+    let far = links.far_end(&near)?.ok_or("there is a far end")?;
+    assert_eq!((far.name.as_str(), far.index, far.mtu_bytes), ("s0", pair.second.index, 1_400));
+    assert_eq!((far.frame_bytes_max(), far.frame_bytes_max_from_peer()), (1_414, 1_418));
+    let lo = links.named("lo")?;
+    assert_eq!(links.far_end(&lo)?, None);
+
+    VethPair::create(&first, "left", &first, "right", &VethConfig::default())?;
+    let left = links.named("left")?;
+    assert_eq!(left.peer_namespace, None);
+    assert_eq!(links.far_end(&left)?.map(|far| far.name), Some("right".into()));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! An expression's filters: one for each kind of link that packets come from.
 
+use std::io::{self, IsTerminal};
+
 use filter::{Filter, FilterError, Link, Packet};
 use store::record::{Interface, LinkType};
 
@@ -69,9 +71,9 @@ impl<'a> Filters<'a> {
         Ok(filter.is_some_and(|(_, filter)| filter.matches(packet)))
     }
 
-    /// Shows people the place in the text.
+    /// Shows people the place in the text; a script gets the one line that names it.
     fn refuse(&self, error: &FilterError) -> Usage {
-        if !self.output.is_json() {
+        if !self.output.is_json() && io::stderr().is_terminal() {
             complain(&error.pointed(self.text));
         }
         Usage(error.to_string())

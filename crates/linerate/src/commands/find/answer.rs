@@ -5,7 +5,7 @@ use serde_json::json;
 use store::StoreError;
 use store::find::FindReport;
 
-use super::is_closed;
+use super::sink::is_closed;
 use crate::output::Output;
 use crate::units;
 

@@ -1,6 +1,7 @@
-//! What changes frames between the wire and a recording.
+//! What changes or refuses frames between the wire and a recording.
 
 use serde_json::json;
+use sys::link::Links;
 
 use super::Port;
 use crate::doctor::{Finding, Severity};
@@ -23,6 +24,31 @@ pub(super) fn look(port: &Port<'_>) -> Vec<Finding> {
         receive_merging(port, &merging).facts(facts.clone()),
         send_cutting(port, &cutting).facts(facts),
     ]
+}
+
+/// Whether the far end of a veth takes what this end sends; nothing where it is out of sight.
+pub(super) fn far_end_mtu(port: &Port<'_>) -> Option<Finding> {
+    let link = &port.link;
+    let far = Links::of(port.namespace).ok()?.far_end(link).ok()??;
+    let longest = far.frame_bytes_max_from_peer();
+    let why = "a veth drops frames that are longer than the MTU of the end that they go to; this end \
+               tells of it by tx_dropped alone";
+    let seen = format!("{}: MTU {}, so frames of up to {longest} bytes", far.name, far.mtu_bytes);
+    let finding = port.finding("far end mtu", seen, why).facts(json!({
+        "interface": far.name,
+        "mtu_bytes": far.mtu_bytes,
+        "frame_bytes_max": longest,
+    }));
+    if longest >= link.frame_bytes_max() {
+        return Some(finding);
+    }
+    let remedy = format!("give both ends one MTU; that of this end is {}", link.mtu_bytes);
+    let command = format!("ip link set {} mtu {}", far.name, link.mtu_bytes);
+    let finding = finding.is(Severity::Warning, remedy);
+    Some(match link.peer_namespace {
+        None => finding.command(format!("sudo {command}")),
+        Some(_) => finding.command(format!("sudo ip netns exec NAMESPACE {command}")),
+    })
 }
 
 fn receive_merging(port: &Port<'_>, on: &[&str]) -> Finding {

@@ -111,7 +111,7 @@ fn has_gro(port: &Port<'_>, name: &str) -> bool {
 fn far_end(port: &Port<'_>) -> Option<Finding> {
     let index = port.link.peer_index.filter(|_| port.is_veth())?;
     let why = format!("it receives what is sent from here: {GAIN}");
-    if port.link.peer_is_elsewhere {
+    if port.link.peer_namespace.is_some() {
         let seen = format!("interface number {index} in another network namespace");
         let remedy = "run the doctor in that namespace too, for its name and its NAPI";
         return Some(
