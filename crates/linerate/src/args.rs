@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{demo, doctor, find, generate, receive, record, replay};
+use crate::commands::{demo, doctor, filter, find, generate, receive, record, replay};
 use crate::exit;
 use crate::output::Output;
 
@@ -29,6 +29,8 @@ pub enum Verb {
     Record(record::RecordArgs),
     /// Find packets in stores and capture files
     Find(find::FindArgs),
+    /// Count the packets of a capture that match a pcap filter expression, and explain it
+    Filter(filter::FilterArgs),
     /// Send recorded packets again
     Replay(replay::ReplayArgs),
     /// Show all of it on interfaces of its own: generate, record, find, replay
@@ -64,6 +66,7 @@ impl Verb {
             Self::Receive(args) => args.run.json,
             Self::Record(args) => args.run.json,
             Self::Find(args) => return args.output(),
+            Self::Filter(args) => args.json,
             Self::Replay(args) => args.run.json,
             Self::Demo(args) => args.json,
             Self::Doctor(args) => args.json,

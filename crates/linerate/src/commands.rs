@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod doctor;
+pub mod filter;
 pub mod find;
 pub mod generate;
 mod overwrite;

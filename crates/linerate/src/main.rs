@@ -68,6 +68,7 @@ fn run(verb: &Verb) -> anyhow::Result<Exit> {
         Verb::Receive(args) => commands::receive::run(args),
         Verb::Record(args) => commands::record::run(args),
         Verb::Find(args) => commands::find::run(args),
+        Verb::Filter(args) => commands::filter::run(args),
         Verb::Replay(args) => commands::replay::run(args),
         Verb::Demo(args) => commands::demo::run(args),
         Verb::Doctor(args) => commands::doctor::run(args),

@@ -35,7 +35,7 @@ fn examples_run_as_they_are_written() {
 fn every_verb_has_its_page() {
     let help = Run::of(&["--help"]).expect(0);
     let text = String::from_utf8_lossy(&help.stdout).into_owned();
-    for page in ["generate", "receive", "record", "find", "replay", "demo", "doctor"] {
+    for page in ["generate", "receive", "record", "find", "filter", "replay", "demo", "doctor"] {
         assert!(text.contains(page));
         assert!(pages().iter().any(|path| path.ends_with(format!("{page}.md"))), "{page}");
     }

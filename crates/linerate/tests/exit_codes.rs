@@ -80,21 +80,26 @@ impl Drop for Place {
     }
 }
 
-const CASES: [(i32, &[&str]); 31] = [
+const CASES: [(i32, &[&str]); 38] = [
     (0, &["receive", "pcap:good.pcapng"]),
     (0, &["find", "good.pcapng", "--host", "10.9.9.9"]),
+    (0, &["filter", "tcp", "--read", "good.pcapng"]),
+    (0, &["filter", "ip[0] > 5 and ip[0] < 3", "--explain"]),
     (0, &["generate", "null:", "--count", "10"]),
     (0, &["replay", "good.pcapng", "--onto", "null:", "--rate", "max"]),
     (2, &["receive", "null:", "--nosuch"]),
     (2, &["generate", "null:", "--rate", "10 apples"]),
     (2, &["find", "good.pcapng", "--from", "now", "--to", "-5m"]),
     (2, &["generate", "xdq:eth0"]),
+    (2, &["filter", "port 65536", "--read", "good.pcapng"]),
+    (2, &["filter", "ip"]),
     (3, &["generate", "lo", "--count", "1"]),
     (3, &["receive", "lo", "--duration", "10ms"]),
     (3, &["record", "lo", "--to", "new", "--duration", "10ms"]),
     (3, &["receive", "pcap:secret.pcapng"]),
     (3, &["record", "pcap:secret.pcapng", "--to", "new"]),
     (3, &["find", "secret.pcapng"]),
+    (3, &["filter", "ip", "--read", "secret.pcapng"]),
     (3, &["find", "shut"]),
     (3, &["find", "shut/inside.pcapng"]),
     (3, &["replay", "secret.pcapng", "--onto", "null:"]),
@@ -110,6 +115,8 @@ const CASES: [(i32, &[&str]); 31] = [
     (5, &["record", "null:", "--to", "good.pcapng"]),
     (5, &["find", "good.pcapng", "--write", "nosuch/x.pcapng"]),
     (6, &["find", "cut.pcapng"]),
+    (6, &["filter", "ip", "--read", "cut.pcapng"]),
+    (6, &["filter", "ip", "--read", "nosuch.pcapng"]),
     (6, &["receive", "pcap:cut.pcapng"]),
     (6, &["receive", "pcap:nosuch.pcapng"]),
 ];

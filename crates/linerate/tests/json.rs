@@ -32,6 +32,10 @@ fn a_run_that_fails_before_its_result_ends_with_an_error() {
         (2, &["doctor", "null:"], "is not an interface"),
         (2, &["generate", "xdq:eth0"], "unknown kind"),
         (2, &["receive", "null:", "--nosuch"], "unexpected argument '--nosuch' found"),
+        (2, &["filter", "ip and"], "required arguments were not provided"),
+        (2, &["filter", "--explain", "ip and"], "filter, character 7"),
+        (2, &["filter", "--explain", "ip and arp"], "no packet can match"),
+        (6, &["filter", "ip", "--read", "/nosuch"], "opening /nosuch"),
         (2, &["find"], "required arguments were not provided"),
     ] {
         let run = Run::of(&[arguments, &["--json"]].concat()).expect(code);

@@ -1,5 +1,6 @@
-//! Kernel and CPU interfaces: the only crate of the workspace with `unsafe`.
+//! Kernel and CPU interfaces: the only crate of the program with `unsafe`.
 
+pub mod bpf;
 pub mod clock;
 pub mod cpu;
 pub mod direct_io;

@@ -34,7 +34,7 @@ mod walk;
 
 pub use block::Block;
 pub use fanout::{Fanout, FanoutMode};
-pub use filter::BpfInstruction;
+pub use filter::{BpfInstruction, attach as attach_filter};
 pub use ring::{Event, PacketRing, RingConfig};
 pub use sender::{BATCH_FRAMES, Blocked, Method, SendOutcome, Sender, SenderConfig};
 pub use socket::check_right;

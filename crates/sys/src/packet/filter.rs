@@ -31,8 +31,13 @@ impl BpfInstruction {
 }
 
 /// Attaches `program` in place of whatever filter the socket has; the exchange is atomic, and
-/// each frame is judged by exactly one of the two.
-pub(super) fn attach(socket: BorrowedFd<'_>, program: &[BpfInstruction]) -> Result<()> {
+/// each frame is judged by exactly one of the two. Sockets of other kinds take one, too: a datagram that
+/// is dropped by the filter of the socket that it is sent to is no error of the sender.
+///
+/// # Errors
+/// What the kernel refuses: an invalid program, one of more than 4096 instructions, or one beyond
+/// `net.core.optmem_max`.
+pub fn attach(socket: BorrowedFd<'_>, program: &[BpfInstruction]) -> Result<()> {
     let action = || format!("attaching a filter of {} instructions", program.len());
     let length = u16::try_from(program.len()).map_err(|_| {
         Error::new(action(), std::io::Error::from_raw_os_error(libc::EINVAL))
