@@ -109,6 +109,19 @@ impl Link {
         self.frame_bytes_max().saturating_add(TAG_BYTES)
     }
 
+    /// Fails if the interface is not switched on.
+    ///
+    /// # Errors
+    /// [`Kind::Down`], with the command that helps.
+    pub fn check_up(&self) -> Result<()> {
+        if self.up {
+            return Ok(());
+        }
+        let action = format!("using the interface {}, which is down", self.name);
+        let error = Error::new(action, std::io::Error::from_raw_os_error(libc::ENETDOWN));
+        Err(error.remedy(format!("run: ip link set {} up", self.name)))
+    }
+
     /// Whether it is an end of a pair of virtual Ethernet interfaces.
     pub fn is_veth(&self) -> bool {
         self.kind.as_deref() == Some("veth")

@@ -29,6 +29,7 @@ mod socket;
 mod statistics;
 mod transmitter;
 mod umem;
+mod wait;
 
 pub use frames::Frames;
 pub use receiver::{FRAMES_MAX, Receiver};
@@ -37,3 +38,4 @@ pub use socket::{Socket, check_right};
 pub use statistics::XskStatistics;
 pub use transmitter::{Stopped, Transmitter};
 pub use umem::{CHUNK_BYTES, HEADROOM_BYTES, PIECES_MAX, Umem, chunk_bytes_for};
+pub use wait::{Waited, settle, wait_for_frames};

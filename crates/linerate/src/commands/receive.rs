@@ -9,8 +9,9 @@ use engine::stages::meter::{Meter, MeterReport};
 use engine::{Account, Ledger, Patience, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
-use port::packet::{RING_BYTES_MIN, RxOptions};
-use port::{PortSpec, RxQueue};
+use port::packet::{RING_BYTES, RING_BYTES_MIN, RxOptions};
+use port::xdp::RX_RING_BYTES;
+use port::{PortKind, PortSpec, RxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 
@@ -32,6 +33,7 @@ arrival time less the time in the stamp: between two machines it is only as good
 Examples:
   linerate receive eth0 --duration 10s
   linerate receive eth0 --count 1M --ring 256MiB
+  linerate receive xdp:eth0@0-3 --require native
   linerate receive pcap:trace.pcapng --json")]
 pub struct ReceiveArgs {
     /// Where frames come from
@@ -52,9 +54,9 @@ pub struct ReceiveArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// Memory of the kernel's ring, at least 2MiB
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring)]
-    pub ring: u64,
+    /// Memory of the kernel's ring, at least 2MiB [default: 64MiB, of xdp: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = ring)]
+    pub ring: Option<u64>,
     /// Keep only this many bytes of each frame
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub snap: Option<u32>,
@@ -71,13 +73,18 @@ impl InputArgs {
     /// Memory that receiving from `port` takes, by option.
     pub fn memory(&self, port: &PortSpec) -> (&'static str, u64) {
         // Files have no ring.
-        ("--ring", port.interface().map_or(0, |_| self.ring))
+        ("--ring", port.interface().map_or(0, |_| self.ring_bytes(port)))
+    }
+
+    fn ring_bytes(&self, port: &PortSpec) -> u64 {
+        let usual = if port.kind == PortKind::Xdp { RX_RING_BYTES } else { RING_BYTES };
+        self.ring.unwrap_or(usual as u64)
     }
 
     /// What a port wants to know.
-    pub fn options(&self) -> RxOptions {
+    pub fn options(&self, port: &PortSpec) -> RxOptions {
         RxOptions {
-            ring_bytes: usize::try_from(self.ring).unwrap_or(usize::MAX),
+            ring_bytes: usize::try_from(self.ring_bytes(port)).unwrap_or(usize::MAX),
             snap_bytes: self.snap.unwrap_or(u32::MAX),
             promiscuous: !self.no_promiscuous,
         }
@@ -92,7 +99,8 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = engine::ports::open_rx(&args.port, &args.input.options(), &patience)?;
+    let options = args.input.options(&args.port);
+    let rx = engine::ports::open_rx(&args.port, &options, args.run.require(), &patience)?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();
@@ -133,6 +141,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         "verb": "receive",
         "port": args.port.to_string(),
         "plane": "user",
+        "mechanism": description.mechanism,
         "elapsed_ns": worker.elapsed_ns,
         "cpu_ns": worker.cpu_ns,
         "interrupted": signals.seen(),

@@ -66,8 +66,12 @@ impl Receiver {
         Ok((found.pieces() > 0).then_some(found))
     }
 
-    /// Moves free chunks to the fill ring.
-    fn refill(&mut self) -> Result<()> {
+    /// Moves free chunks to the fill ring, and tells the kernel of them where it has to be told. To be
+    /// called before frames come; [`Receiver::receive`] does it each time.
+    ///
+    /// # Errors
+    /// What the kernel says to being woken.
+    pub fn refill(&mut self) -> Result<()> {
         let room = self.fill.room(REFILL);
         if room >= REFILL {
             // Looked at in this order, a chunk that the kernel fills just now counts twice, never not

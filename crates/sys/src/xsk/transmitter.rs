@@ -198,9 +198,11 @@ impl Transmitter {
         }
     }
 
-    /// Descriptors in the ring that the kernel has not taken.
-    pub fn waiting(&mut self) -> u32 {
-        self.ring.waiting()
+    /// Frames in the ring that the kernel has not taken.
+    pub fn waiting_packets(&mut self) -> u64 {
+        let waiting = self.ring.waiting();
+        let is_end = |back| self.ring.pushed(back).options & libc::XDP_PKT_CONTD == 0;
+        (1..=waiting).filter(|back| is_end(*back)).count() as u64
     }
 
     /// Whether every frame has left: the ring is empty and all chunks are back.

@@ -111,6 +111,12 @@ impl Umem {
         self.buffers.pages()
     }
 
+    /// Whether a socket was opened with it. The queue of the first one is its own as long as the memory is
+    /// there.
+    pub fn is_registered(&self) -> bool {
+        self.first().is_some()
+    }
+
     /// Chunks that are free at the moment.
     pub fn free_chunks(&self) -> usize {
         self.stock().chunks.len()

@@ -123,7 +123,7 @@ pub fn sender_says_that_the_interface_is_down() {
     let before = transmitted("tx0");
     Links::current().unwrap().set_up("tx0", false).unwrap();
     assert_eq!(transmitter.send([frame.as_slice()]).unwrap(), (1, Some(Stopped::Down)));
-    assert_eq!((transmitter.waiting(), transmitter.is_idle()), (1, false));
+    assert_eq!((transmitter.waiting_packets(), transmitter.is_idle()), (1, false));
     Links::current().unwrap().set_up("tx0", true).unwrap();
     assert!(transmitter.drain(PATIENCE).unwrap(), "it goes on by itself");
     assert_eq!(transmitted("tx0") - before, 1);
