@@ -16,6 +16,7 @@
 //! CAP_NET_RAW. Times of arrival are those at which a batch was taken out of the ring. One port on a queue
 //! at a time, be it for receiving or for sending.
 
+mod depth;
 mod input;
 mod queues;
 mod redirect;

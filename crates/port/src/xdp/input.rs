@@ -12,6 +12,7 @@ use sys::xsk::{
     chunk_bytes_for,
 };
 
+use super::depth::Depth;
 use super::redirect::Redirect;
 use super::rung::Rung;
 use super::rx::is_hopeless;
@@ -82,6 +83,7 @@ pub(super) struct Input {
     next: usize,
     umem: Arc<Umem>,
     entries: u32,
+    depth: Depth,
     _promiscuity: Option<Promiscuity>,
 }
 
@@ -161,6 +163,7 @@ impl Input {
             next: 0,
             umem,
             entries,
+            depth: Depth::default(),
             _promiscuity,
         })
     }
@@ -212,6 +215,16 @@ impl Input {
             }
         }
         Ok(None)
+    }
+
+    /// Takes note of frames that were taken out at `time_ns`: the rings follow their rate.
+    pub(super) fn note(&mut self, time_ns: u64, packets: u64) {
+        let queues = self.receivers.len() as u64;
+        if let Some(chunks) = self.depth.note(time_ns, packets, queues, self.entries) {
+            for receiver in &mut self.receivers {
+                receiver.set_depth(chunks);
+            }
+        }
     }
 
     pub(super) fn is_empty(&mut self) -> bool {

@@ -25,6 +25,12 @@ pub const RX_RING_BYTES: usize = 256 << 20;
 /// How often an interface that is quiet or away is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// Frames since the last wait from which on more are expected soon: waiting is then a nap, and the kernel,
+/// which receives on another or on this very processor, has nobody to wake. The ring holds a thousand times
+/// what comes meanwhile.
+const NAP_FRAMES: u64 = 16;
+const NAP: Duration = Duration::from_micros(50);
+
 /// Frames that a driver may have counted, and given to our program before it gave them to us: the budget
 /// of one NAPI poll (NAPI_POLL_WEIGHT, linux/netdevice.h).
 const POLL_FRAMES: u64 = 64;
@@ -48,6 +54,8 @@ pub struct XdpRx {
     /// Frames under way uncounted when the run began.
     slack_packets: u64,
     is_started: bool,
+    /// Frames delivered when it was last waited for.
+    waited_packets: u64,
     /// The device's figures just before the input was stopped.
     at_stop: Option<LinkStatistics>,
     delivered_packets: u64,
@@ -99,6 +107,7 @@ impl XdpRx {
             is_one_to_one,
             slack_packets: 0,
             is_started: false,
+            waited_packets: 0,
             at_stop: None,
             delivered_packets: 0,
             delivered_bytes: 0,
@@ -223,14 +232,20 @@ impl RxQueue for XdpRx {
         if self.options.snap_bytes < u32::MAX {
             batch.snap(self.options.snap_bytes);
         }
+        self.input.note(time_ns, batch.len() as u64);
         self.delivered_packets += batch.len() as u64;
         self.delivered_bytes += batch.bytes();
         Ok(batch.len())
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<()> {
+        let since = self.delivered_packets - self.waited_packets;
+        self.waited_packets = self.delivered_packets;
         if self.is_down {
             std::thread::sleep(timeout.min(LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
+        } else if since >= NAP_FRAMES {
+            std::thread::sleep(timeout.min(NAP));
+            return Ok(());
         } else {
             match wait_for_frames(&self.input.sockets(), timeout)? {
                 Waited::Ready => return Ok(()),

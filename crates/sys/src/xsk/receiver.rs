@@ -23,8 +23,8 @@ pub struct Receiver {
     pub(super) fill: ProducingRing<u64>,
     pub(super) filled: ConsumingRing<xdp_desc>,
     pub(super) umem: Arc<Umem>,
-    /// Chunks that may be in its rings: those of one receiver are not for another.
-    pub(super) chunks_max: u32,
+    /// Chunks that are to be in its rings: those of one receiver are not for another.
+    pub(super) depth: u32,
     /// Frames that were taken so far.
     pub(super) frames: u64,
     /// Descriptors that made no sense.
@@ -66,6 +66,12 @@ impl Receiver {
         Ok((found.pieces() > 0).then_some(found))
     }
 
+    /// Sets how many chunks are to be in the rings, empty or filled; as many as the rings have entries unless
+    /// told otherwise. Fewer of them stay in the caches of the processor, more last longer.
+    pub fn set_depth(&mut self, chunks: u32) {
+        self.depth = chunks;
+    }
+
     /// Moves free chunks to the fill ring, and tells the kernel of them where it has to be told. To be
     /// called before frames come; [`Receiver::receive`] does it each time.
     ///
@@ -77,7 +83,7 @@ impl Receiver {
             // Looked at in this order, a chunk that the kernel fills just now counts twice, never not
             // at all.
             let in_rings = self.fill.waiting() + self.filled.filled(u32::MAX);
-            let room = room.min(self.chunks_max.saturating_sub(in_rings)) as usize;
+            let room = room.min(self.depth.saturating_sub(in_rings)) as usize;
             let mut stock = self.umem.stock();
             let count = room.min(stock.chunks.len());
             let chunk_bytes = self.umem.chunk_bytes() as u64;

@@ -93,7 +93,7 @@ impl Socket {
             fill,
             filled,
             umem: Arc::clone(umem),
-            chunks_max: config.rx_entries,
+            depth: config.rx_entries,
             frames: 0,
             malformed: 0,
             socket: Arc::clone(&socket),
