@@ -21,8 +21,8 @@ use crate::packet::far_end::FarEnd;
 use crate::queue::{Event, PortDescription, TxQueue};
 use crate::spec::Queues;
 
-/// Frames that are in the ring or on their way.
-const ENTRIES: u32 = 2048;
+/// Memory of frames that are in the ring or on their way: within the 8 MiB that any user may lock.
+const RING_BYTES: usize = 4 << 20;
 
 /// A device whose counters lag behind (drivers refresh them about once a second) gets this long.
 const COUNTERS_LAG: Duration = Duration::from_millis(2_500);
@@ -64,6 +64,7 @@ struct Output {
     mtu_bytes: usize,
     rung: Rung,
     queue: u32,
+    entries: u32,
     reasons: Vec<String>,
     transmitter: Transmitter,
     /// Drivers send in zero-copy mode only where a program is; this one lets everything pass.
@@ -180,13 +181,14 @@ impl Output {
         let frame_bytes = link.frame_bytes_max() as usize + TAG_BYTES;
         let [small, large] = CHUNK_BYTES;
         let chunk_bytes = if frame_bytes <= small { small } else { large };
+        let entries = (RING_BYTES / chunk_bytes) as u32;
         let config = |mode, queue| SocketConfig {
             interface: link.name.clone(),
             index: link.index,
             queue,
             mode,
             rx_entries: 0,
-            tx_entries: ENTRIES,
+            tx_entries: entries,
             multi_buffer: frame_bytes > chunk_bytes,
             busy_poll: None,
         };
@@ -194,7 +196,7 @@ impl Output {
         let mut last = None;
         for queue in queues.numbers() {
             for mode in [CopyMode::ZeroCopy, CopyMode::Copy] {
-                let umem = Umem::new(ENTRIES, chunk_bytes)?;
+                let umem = Umem::new(entries, chunk_bytes)?;
                 match Socket::open(&umem, &config(mode, queue)) {
                     Ok(socket) => {
                         let Some(transmitter) = socket.transmitter else { continue };
@@ -204,6 +206,7 @@ impl Output {
                             mtu_bytes: link.mtu_bytes as usize,
                             rung: if is_zero_copy { Rung::ZeroCopy } else { Rung::Native },
                             queue,
+                            entries,
                             reasons,
                             transmitter,
                             _program: is_zero_copy.then(|| pass_all(interface)).flatten(),
@@ -234,7 +237,7 @@ impl Output {
             Rung::ZeroCopy => Rung::ZeroCopy.to_string(),
             _ => "AF_XDP in copy mode".into(),
         };
-        let mut text = format!("{way}, queue {}, ring of {ENTRIES} buffers", self.queue);
+        let mut text = format!("{way}, queue {}, ring of {} buffers", self.queue, self.entries);
         if !self.reasons.is_empty() {
             text.push_str(&format!(" ({})", self.reasons.join("; ")));
         }

@@ -195,13 +195,19 @@ fn register(socket: BorrowedFd<'_>, umem: &Umem, interface: &str) -> Result<()> 
             format!("registering {mib} MiB of memory for AF_XDP on {interface}")
         })
     };
-    let outcome = set().or_else(|error| {
-        if error.errno() == Some(libc::ENOBUFS) && raise_lock_limit() { set() } else { Err(error) }
-    });
-    outcome.map_err(|error| match error.errno() {
-        Some(libc::ENOBUFS) => error.limited(Limit::LockedMemory),
-        _ => error,
-    })
+    let begun = Instant::now();
+    loop {
+        match set() {
+            Err(error) if error.errno() == Some(libc::ENOBUFS) => {
+                // What a socket had that was closed a moment ago is counted for some time yet.
+                if !raise_lock_limit() && begun.elapsed() >= REBIND {
+                    return Err(error.limited(Limit::LockedMemory));
+                }
+                std::thread::sleep(REBIND_AGAIN);
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Raises the soft limit of locked memory to the hard one; false if it was there.
