@@ -242,13 +242,18 @@ impl Batch {
         self.sum_bytes();
     }
 
-    /// Takes received frames of one piece each, without copying; `time_ns` is when they were taken out
-    /// of their ring.
-    pub(crate) fn hold(&mut self, frames: Frames, time_ns: u64) {
+    /// Takes received frames of one piece each, without copying; `arrival` says when each came, by its
+    /// number.
+    pub(crate) fn hold(
+        &mut self,
+        frames: Frames,
+        mut arrival: impl FnMut(&Frames, usize) -> (u64, TimeSource),
+    ) {
         self.clear();
         self.frames.extend((0..frames.pieces().min(BATCH_FRAMES)).map(|number| {
             let length = frames.piece_bytes(number);
-            Frame { offset: number as u32, length, meta: arrived(length, time_ns) }
+            let meta = arrived(length, arrival(&frames, number));
+            Frame { offset: number as u32, length, meta }
         }));
         self.received = Received::Umem(frames);
         self.sum_bytes();
@@ -259,7 +264,7 @@ impl Batch {
     pub(crate) fn gather<'a>(
         &mut self,
         pieces: impl Iterator<Item = &'a [u8]>,
-        time_ns: u64,
+        arrival: (u64, TimeSource),
     ) -> bool {
         if self.is_full() {
             return false;
@@ -274,7 +279,7 @@ impl Batch {
             }
             length = end;
         }
-        let meta = arrived(length as u32, time_ns);
+        let meta = arrived(length as u32, arrival);
         self.frames.push(Frame { offset: offset as u32, length: length as u32, meta });
         self.bytes += length as u64;
         self.slots_used += 1;
@@ -310,11 +315,11 @@ impl Batch {
     }
 }
 
-/// What is known of a frame whose time nobody but its reader took.
-fn arrived(length: u32, time_ns: u64) -> FrameMeta {
+/// What is known of a whole frame that came at some time.
+fn arrived(length: u32, (time_ns, time_source): (u64, TimeSource)) -> FrameMeta {
     FrameMeta {
         time_ns,
-        time_source: Some(TimeSource::Reader),
+        time_source: Some(time_source),
         checksum_pending: false,
         wire_length: length,
     }

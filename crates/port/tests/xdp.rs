@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         xdp::conformance::sending_conforms_where_packet_sockets_receive,
         xdp::conformance::receiving_conforms_where_packet_sockets_send,
         xdp::accounts::overload_is_charged_to_the_ring,
+        xdp::accounts::times_are_those_of_the_arrival,
         xdp::accounts::stop_under_traffic_is_exact,
         xdp::accounts::frames_too_long_for_a_buffer_are_named,
         xdp::accounts::tags_arrive_byte_for_byte,

@@ -31,7 +31,7 @@ mod transmitter;
 mod umem;
 mod wait;
 
-pub use frames::Frames;
+pub use frames::{Frames, STAMP_BYTES};
 pub use receiver::{FRAMES_MAX, Receiver};
 pub use settings::{BusyPoll, CopyMode, SocketConfig};
 pub use socket::{Socket, check_right};

@@ -24,6 +24,11 @@ pub(super) struct Depth {
 }
 
 impl Depth {
+    /// Whether every nanosecond counts.
+    pub(super) fn is_shallow(&self) -> bool {
+        self.is_shallow
+    }
+
     /// Takes note of frames that were received from `queues` queues; gives the buffers that each is to have
     /// from now on when that has changed, where there can be `entries`.
     pub(super) fn note(

@@ -2,20 +2,22 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sys::Result;
 use sys::bpf::XdpMode;
 use sys::link::Link;
 use sys::packet::Promiscuity;
 use sys::xsk::{
-    CHUNK_BYTES, CopyMode, Frames, HEADROOM_BYTES, Receiver, Socket, SocketConfig, Umem,
-    chunk_bytes_for,
+    CHUNK_BYTES, CopyMode, HEADROOM_BYTES, Receiver, Socket, SocketConfig, Umem, chunk_bytes_for,
 };
 
+use super::arrival::{Arrivals, Now};
 use super::depth::Depth;
 use super::redirect::Redirect;
 use super::rung::Rung;
 use super::rx::is_hopeless;
+use crate::batch::Batch;
 use crate::packet::RxOptions;
 use crate::spec::Queues;
 
@@ -26,6 +28,11 @@ const TAGS_BYTES: usize = 8;
 const ENTRIES_MIN: usize = 64;
 /// The most: beyond it the kernel's rings take hundreds of MiB by themselves.
 const ENTRIES_MAX: usize = 1 << 22;
+
+/// Entries of a ring that holds what comes during a long nap many times over.
+const DEEP_ENTRIES: u32 = 16_384;
+const LONG_NAP: Duration = Duration::from_micros(500);
+const SHORT_NAP: Duration = Duration::from_micros(50);
 
 /// Chunks beyond those of the rings, for batches that somebody reads: the rings stay full meanwhile.
 const READER_CHUNKS: u32 = 1024;
@@ -78,7 +85,7 @@ pub(super) struct Input {
     redirect: Redirect,
     queues: Queues,
     sockets: Vec<Socket>,
-    receivers: Vec<Receiver>,
+    receivers: Vec<(Receiver, Arrivals)>,
     /// The receiver that is asked first.
     next: usize,
     umem: Arc<Umem>,
@@ -147,7 +154,10 @@ impl Input {
             (CopyMode::Copy, XdpMode::Native) => Rung::Native,
             (CopyMode::Copy, _) => Rung::Generic,
         };
-        let receivers = sockets.iter_mut().filter_map(|socket| socket.receiver.take()).collect();
+        let receivers = sockets
+            .iter_mut()
+            .filter_map(|socket| Some((socket.receiver.take()?, Arrivals::default())))
+            .collect();
         let _promiscuity =
             if options.promiscuous { Some(Promiscuity::join(&link.name)?) } else { None };
         Ok(Self {
@@ -190,7 +200,7 @@ impl Input {
 
     /// From now on frames come in.
     pub(super) fn admit(&mut self) -> Result<()> {
-        for receiver in &mut self.receivers {
+        for (receiver, _) in &mut self.receivers {
             receiver.refill()?;
         }
         for (queue, socket) in self.queues.numbers().zip(&self.sockets) {
@@ -204,41 +214,62 @@ impl Input {
         self.queues.numbers().try_for_each(|queue| self.redirect.shut(queue))
     }
 
-    /// The next frames of the queue whose turn it is.
-    pub(super) fn receive(&mut self) -> Result<Option<Frames>> {
+    /// Fills an empty batch with the next frames of the queue whose turn it is, if there are any. Gives how
+    /// many had no room in it.
+    pub(super) fn receive(&mut self, batch: &mut Batch) -> Result<u64> {
         for _ in 0..self.receivers.len() {
             self.next = (self.next + 1) % self.receivers.len();
-            let Some(receiver) = self.receivers.get_mut(self.next) else { break };
-            let frames = receiver.receive()?;
-            if frames.is_some() {
-                return Ok(frames);
+            let Some((receiver, arrivals)) = self.receivers.get_mut(self.next) else { break };
+            let Some(frames) = receiver.receive()? else { continue };
+            let now = Now::read();
+            arrivals.begin();
+            let mut lost = 0;
+            if self.is_multi_buffer {
+                batch.reserve(self.frame_bytes_max);
+                for frame in frames.frames() {
+                    let arrival = arrivals.of(frames.stamp(frame.start), now);
+                    let is_there = batch.gather(frame.map(|piece| frames.piece(piece)), arrival);
+                    lost += u64::from(!is_there);
+                }
+            } else {
+                batch.hold(frames, |frames, number| arrivals.of(frames.stamp(number), now));
             }
+            self.note(now.real_ns, batch.len() as u64);
+            return Ok(lost);
         }
-        Ok(None)
+        Ok(0)
     }
 
-    /// Takes note of frames that were taken out at `time_ns`: the rings follow their rate.
-    pub(super) fn note(&mut self, time_ns: u64, packets: u64) {
+    /// Takes note of frames that were taken out at `time_ns`: rings and program follow their rate.
+    fn note(&mut self, time_ns: u64, packets: u64) {
         let queues = self.receivers.len() as u64;
         if let Some(chunks) = self.depth.note(time_ns, packets, queues, self.entries) {
-            for receiver in &mut self.receivers {
+            for (receiver, _) in &mut self.receivers {
                 receiver.set_depth(chunks);
             }
+            self.redirect.set_timing(!self.depth.is_shallow());
         }
+    }
+
+    /// How long to wait while frames come: the ring is far from full then, and where our program takes the
+    /// times it does not matter to them.
+    pub(super) fn nap(&self) -> Duration {
+        let is_deep = self.entries >= DEEP_ENTRIES && !self.depth.is_shallow();
+        if is_deep { LONG_NAP } else { SHORT_NAP }
     }
 
     pub(super) fn is_empty(&mut self) -> bool {
-        self.receivers.iter_mut().all(|receiver| receiver.frames().1 == 0)
+        self.receivers.iter_mut().all(|(receiver, _)| receiver.frames().1 == 0)
     }
 
     /// For waiting.
     pub(super) fn sockets(&self) -> Vec<BorrowedFd<'_>> {
-        self.receivers.iter().map(Receiver::as_fd).collect()
+        self.receivers.iter().map(|(receiver, _)| receiver.as_fd()).collect()
     }
 
     pub(super) fn seen(&mut self) -> Result<Seen> {
         let mut seen = Seen { long_packets: self.redirect.long_packets()?, ..Seen::default() };
-        for (socket, receiver) in self.sockets.iter().zip(&mut self.receivers) {
+        for (socket, (receiver, _)) in self.sockets.iter().zip(&mut self.receivers) {
             let counted = socket.statistics()?;
             let (taken, waiting) = receiver.frames();
             seen.ring_arrived += taken + waiting;

@@ -1,7 +1,7 @@
 //! Receiving by AF_XDP: batches take the chunks of the memory that the kernel filled, without a copy.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use sys::link::{Link, LinkStatistics, Links};
 use sys::namespace::Namespace;
@@ -26,10 +26,8 @@ pub const RX_RING_BYTES: usize = 256 << 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Frames since the last wait from which on more are expected soon: waiting is then a nap, and the kernel,
-/// which receives on another or on this very processor, has nobody to wake. The ring holds a thousand times
-/// what comes meanwhile.
+/// which receives on another or on this very processor, has nobody to wake.
 const NAP_FRAMES: u64 = 16;
-const NAP: Duration = Duration::from_micros(50);
 
 /// Frames that a driver may have counted, and given to our program before it gave them to us: the budget
 /// of one NAPI poll (NAPI_POLL_WEIGHT, linux/netdevice.h).
@@ -217,22 +215,14 @@ impl RxQueue for XdpRx {
     fn receive(&mut self, batch: &mut Batch) -> Result<usize> {
         // Its chunks go back to the memory before the kernel is given new ones.
         batch.clear();
-        let Some(frames) = self.input.receive()? else { return Ok(0) };
-        let time_ns = realtime_ns();
+        let lost = self.input.receive(batch)?;
+        self.homeless_packets += lost;
         if self.input.is_multi_buffer {
-            batch.reserve(self.input.frame_bytes_max);
-            for frame in frames.frames() {
-                let is_there = batch.gather(frame.map(|piece| frames.piece(piece)), time_ns);
-                self.homeless_packets += u64::from(!is_there);
-            }
             self.copied_packets += batch.len() as u64;
-        } else {
-            batch.hold(frames, time_ns);
         }
         if self.options.snap_bytes < u32::MAX {
             batch.snap(self.options.snap_bytes);
         }
-        self.input.note(time_ns, batch.len() as u64);
         self.delivered_packets += batch.len() as u64;
         self.delivered_bytes += batch.bytes();
         Ok(batch.len())
@@ -244,7 +234,7 @@ impl RxQueue for XdpRx {
         if self.is_down {
             std::thread::sleep(timeout.min(LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
         } else if since >= NAP_FRAMES {
-            std::thread::sleep(timeout.min(NAP));
+            std::thread::sleep(timeout.min(self.input.nap()));
             return Ok(());
         } else {
             match wait_for_frames(&self.input.sockets(), timeout)? {
@@ -311,10 +301,6 @@ impl RxQueue for XdpRx {
     fn describe(&self) -> PortDescription {
         self.description.clone()
     }
-}
-
-fn realtime_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// An error of AF_XDP that another rung cannot help against either.

@@ -36,6 +36,43 @@ pub fn overload_is_charged_to_the_ring() -> Outcome {
     Ok(())
 }
 
+/// The kernel's program takes the times: waiting for long changes nothing about them.
+pub fn times_are_those_of_the_arrival() -> Outcome {
+    needs_programs()?;
+    let wire = Wire::new(VethConfig::default());
+    let (mut rx, mut tx) = (wire.rx(&options()), wire.tx());
+    rx.start()?;
+    let now_ns = || {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        since.as_nanos() as u64
+    };
+    let mut spans = Vec::new();
+    for number in 0..300 {
+        let before = now_ns();
+        send(&mut tx, number, number + 1);
+        spans.push((before, now_ns()));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let mut batch = Batch::default();
+    let mut seen = 0;
+    while rx.receive(&mut batch)? > 0 {
+        for frame in batch.frames() {
+            let (before, after) = spans[seen];
+            let time_ns = frame.meta.time_ns;
+            // Two clocks are read one after the other, and a third was read for the span.
+            let slack_ns = 1_000_000;
+            assert!(
+                before <= time_ns + slack_ns && time_ns <= after + slack_ns,
+                "frame {seen}: {time_ns} is not between {before} and {after}"
+            );
+            assert_eq!(frame.meta.time_source, Some(sys::packet::TimeSource::Software));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 300);
+    Ok(())
+}
+
 /// Another thread sends all the while.
 pub fn stop_under_traffic_is_exact() -> Outcome {
     needs_programs()?;

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::umem::{Piece, Umem};
 
+/// Bytes of a time in front of a frame.
+pub const STAMP_BYTES: usize = 8;
+
 /// Received frames in their order. They may be kept, moved to another thread, and outlive their socket;
 /// their chunks go back when this is dropped.
 #[derive(Debug)]
@@ -41,6 +44,20 @@ impl Frames {
         let at = self.umem.at(piece.chunk, piece.start.into());
         // SAFETY: as in `piece`; `&mut self` says that there is no other reference.
         unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), piece.length.into()) }
+    }
+
+    /// The number that an XDP program may have put right in front of piece `number` as meta data, in the
+    /// machine's order. If it put none, any number stands there.
+    #[inline]
+    pub fn stamp(&self, number: usize) -> u64 {
+        let piece = self.pieces.get(number);
+        let Some(piece) = piece.filter(|piece| usize::from(piece.start) >= STAMP_BYTES) else {
+            return 0;
+        };
+        let at = self.umem.at(piece.chunk, usize::from(piece.start) - STAMP_BYTES);
+        // SAFETY: as in `piece`: the whole chunk belongs to `self`, and the bytes in front of the piece
+        // lie in it, as was just checked. They were written by the kernel or zeroed with the memory.
+        unsafe { at.cast::<u64>().read_unaligned() }
     }
 
     /// The length of piece `number` in bytes.
