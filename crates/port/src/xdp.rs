@@ -13,7 +13,7 @@
 //! program that somebody else put there stays: the next rung is taken.
 //!
 //! Limits: Linux 5.9, of multi-buffer 6.6. Receiving needs CAP_BPF and CAP_NET_ADMIN over the machine besides
-//! CAP_NET_RAW. Times of arrival are taken by our program in the kernel, or above 3 million frames a second of a
+//! CAP_NET_RAW. Times of arrival are taken by our program in the kernel, or above 1.8 million frames a second of a
 //! queue when a batch was taken out of the ring. One port on a queue
 //! at a time, be it for receiving or for sending.
 

@@ -7,9 +7,9 @@
 //! before it than it saves behind it.
 
 /// Frames a second of one queue from which on the ring is shallow.
-const FAST_PPS: u64 = 3_000_000;
+const FAST_PPS: u64 = 1_800_000;
 /// Frames a second below which it is deep again.
-const SLOW_PPS: u64 = 2_000_000;
+const SLOW_PPS: u64 = 1_600_000;
 /// Buffers of a shallow ring, which stay in a second-level cache with what belongs to them, but for few.
 const SHALLOW: u32 = 4_096;
 /// How long a rate is measured.
@@ -72,9 +72,9 @@ mod tests {
         };
         assert_eq!(second(&mut depth, 1_500_000), []);
         assert_eq!(second(&mut depth, 9_000_000), [SHALLOW]);
-        assert_eq!(second(&mut depth, 2_500_000), [], "it does not go to and fro");
+        assert_eq!(second(&mut depth, 1_700_000), [], "it does not go to and fro");
         assert_eq!(second(&mut depth, 100_000), [131_072]);
-        assert_eq!(second(&mut depth, 2_500_000), []);
+        assert_eq!(second(&mut depth, 1_700_000), []);
     }
 
     #[test]
