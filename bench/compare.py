@@ -2,6 +2,7 @@
 """linerate beside other tools on one veth pair, interleaved, in one run. Root only.
 
   compare.py generate [--size 60] [--rounds 5] [--seconds 3] [--mode plain|napi|both]
+  compare.py receive  [--size 60] [--rounds 3] [--seconds 4] [--mode plain|napi] [--rate 1Mpps]
   compare.py record   [--size 60] [--rounds 3] [--seconds 5] [--senders 1] [--rate 200kpps] [--only NAME] [--to DIR]
   compare.py ledger   [--size 60] [--seconds 5] [--senders 2] [--to DIR]
 
@@ -90,8 +91,13 @@ def generators(size, seconds, directory):
     ours = [LINERATE, "generate", f"packet:{TX}", "--size", str(size),
             "--duration", f"{seconds}s", "--json"]
     until = ["timeout", "-s", "INT", "-k", "2", str(seconds)]
+    by_xdp = [f"xdp:{word[7:]}" if word.startswith("packet:") else word for word in ours]
     return {
         "linerate": ours + fields + ["--cpu", "1"],
+        # Addressed as xdpsock's frames are, to nobody: the far end then has less to do.
+        "linerate, xdp:": by_xdp + fields + ["--cpu", "1", "--dst-mac", "3c:fd:fe:9e:7f:71"],
+        "xdpsock": pin + ["xdpsock", "-t", "-i", TX, "-c", "-N", "-s", str(max(size, 64)), "-n", "1",
+                          "-d", str(seconds)],
         "linerate, 2 workers": ours + fields + ["--workers", "2"],
         "trafgen -P 1": until + ["trafgen", "--dev", TX, "--conf", trafgen, "-P", "1"],
         "trafgen -P 2": until + ["trafgen", "--dev", TX, "--conf", trafgen, "-P", "2"],
@@ -104,7 +110,7 @@ def present(tools):
     missing = sorted({name for name, command in tools.items()
                       if not any(shutil.which(word) for word in command
                                  if word in ("trafgen", "tcpreplay", "tcpdump", "dumpcap",
-                                             "netsniff-ng")) and LINERATE not in command})
+                                             "netsniff-ng", "xdpsock")) and LINERATE not in command})
     for name in missing:
         print(f"not installed, left out: {name}", file=sys.stderr)
     return {name: command for name, command in tools.items() if name not in missing}
@@ -134,6 +140,61 @@ def generate(options, directory):
     for (mode, name), values in rates.items():
         print(f"  {mode:<6} {name:<22} {statistics.median(values):6.3f} Mpps"
               f" [{min(values):.3f}-{max(values):.3f}]")
+
+
+def receivers():
+    ours = [LINERATE, "receive", "--json", "--cpu", "0"]
+    return {
+        "linerate, xdp:": ours + [f"xdp:{RX}"],
+        "linerate, packet:": ours + [f"packet:{RX}"],
+        "xdpsock": ["xdpsock", "-r", "-i", RX, "-c", "-N", "-n", "1"],
+        "tcpdump": ["tcpdump", "-Z", "root", "-i", RX, "-n", "-w", "/dev/null"],
+    }
+
+
+def received(name, text):
+    """What a receiver says that it received; its own count, since the devices do not know."""
+    lines = text.splitlines()
+    if name.startswith("linerate"):
+        return json.loads(lines[-1])["received_packets"]
+    if name == "xdpsock":
+        counts = [line.split()[2] for line in lines if line.startswith("rx ")]
+        return int(counts[-1].replace(",", "")) if counts else 0
+    return next(int(line.split()[0]) for line in lines if "packets captured" in line)
+
+
+def receive(options, _directory):
+    """One sender by AF_XDP on CPU 1, a receiver on CPU 0. With --mode napi the kernel's receiving runs in
+    a thread that is put on CPU 0, too."""
+    tools = present(receivers())
+    rows = {name: [] for name in tools}
+    for _ in range(options.rounds):
+        for name, command in tools.items():
+            network(options.mode)
+            receiver = subprocess.Popen(
+                ["ip", "netns", "exec", SINK, "taskset", "-c", "0"] + command,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            time.sleep(2)
+            for thread in sh("pgrep", "-f", f"napi/{RX}", check=False).split():
+                sh("taskset", "-pc", "0", thread)
+            names = [(SENDER, TX, "tx_packets"), (SENDER, TX, "tx_dropped")]
+            before = [counter(*where) for where in names]
+            sh("ip", "netns", "exec", SENDER, LINERATE, "generate", f"xdp:{TX}", "--json", "--cpu", "1",
+               "--size", str(options.size), "--duration", f"{options.seconds}s", "--rate",
+               options.rate, check=False)
+            time.sleep(1.5)
+            sent, _refused = [counter(*where) - old for where, old in zip(names, before)]
+            receiver.send_signal(2)
+            text, _ = receiver.communicate(timeout=60)
+            rows[name].append((sent, received(name, text)))
+    print(f"receive, {options.size} B at {options.rate}, {options.seconds} s, veth {options.mode}, "
+          f"{options.rounds} interleaved rounds")
+    for name, values in rows.items():
+        rates = [got / options.seconds / 1e6 for _, got in values]
+        lost = [100 * (1 - got / max(sent, 1)) for sent, got in values]
+        print(f"  {name:<22} received {statistics.median(rates):6.3f} Mpps"
+              f" [{min(rates):.3f}-{max(rates):.3f}]  lost {statistics.median(lost):7.3f} %"
+              f" [{min(lost):.3f}-{max(lost):.3f}]")
 
 
 def recorders(directory):
@@ -244,7 +305,7 @@ def ledger(options, directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["generate", "record", "ledger"])
+    parser.add_argument("what", choices=["generate", "receive", "record", "ledger"])
     parser.add_argument("--size", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
@@ -260,7 +321,8 @@ def main():
         sys.exit(f"{LINERATE} is missing; build it with: cargo build --release")
     directory = tempfile.mkdtemp(prefix="linerate-bench-", dir=options.to)
     try:
-        {"generate": generate, "record": record, "ledger": ledger}[options.what](options, directory)
+        what = {"generate": generate, "receive": receive, "record": record, "ledger": ledger}
+        what[options.what](options, directory)
     finally:
         remove()
         shutil.rmtree(directory, ignore_errors=True)

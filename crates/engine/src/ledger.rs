@@ -87,6 +87,9 @@ impl Account {
                 account.entered.push(unseen);
             }
         }
+        if counters.copied_packets > 0 {
+            account.facts.push(Entry::packets("copied", counters.copied_packets));
+        }
         account.facts.push(Entry::packets("ring_freezes", counters.ring_freezes));
         account
     }

@@ -8,7 +8,7 @@ use crate::output::Output;
 
 /// Generates, receives, records, finds and replays packets at line rate, and accounts for every one.
 ///
-/// A port is an interface (eth0), packet:eth0, pcap:FILE or null:. Faults can be put in
+/// A port is an interface (eth0), packet:eth0, xdp:eth0, pcap:FILE or null:. Faults can be put in
 /// its way: 'packet:eth0?drop=0.01&duplicate=0.001&corrupt=0.001&delay=0.01&seed=7'.
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, after_help = exit::HELP, max_term_width = 100)]

@@ -5,6 +5,7 @@ use engine::filtered::{Facts, FilteredRx};
 use filter::{Filter, Link};
 use port::packet::RxOptions;
 use port::snap::SnapRx;
+use port::xdp::Require;
 use port::{PortKind, PortSpec, RxQueue};
 use store::record::LinkType;
 use sys::link::Link as Interface;
@@ -17,6 +18,7 @@ pub fn open_rx(
     expression: &Expression<'_>,
     port: &PortSpec,
     options: &RxOptions,
+    require: Option<Require>,
     patience: &Patience,
 ) -> anyhow::Result<Box<dyn RxQueue>> {
     // Of all others the frames are Ethernet, so that what is wrong shows before anything is opened.
@@ -26,7 +28,7 @@ pub fn open_rx(
     };
     let facts = facts(port)?;
     let whole = RxOptions { snap_bytes: u32::MAX, ..*options };
-    let queue = engine::ports::open_rx(port, &whole, patience)?;
+    let queue = engine::ports::open_rx(port, &whole, require, patience)?;
     let number = queue.describe().link_type;
     let link = Link::of_number(number).ok_or_else(|| unknown_link(port, LinkType(number)))?;
     let filter = match known {

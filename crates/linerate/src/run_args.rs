@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use port::xdp::Require;
 use port::{PortKind, PortSpec};
 
 use crate::exit::Usage;
@@ -22,6 +23,31 @@ pub struct RunArgs {
     /// Run the worker on this CPU instead of the one that the plan chooses
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
+    /// Fail rather than serve an xdp: port by anything less
+    #[arg(long, value_name = "WAY", value_enum)]
+    pub require: Option<RequireArg>,
+}
+
+impl RunArgs {
+    /// What the port must be served by.
+    pub fn require(&self) -> Option<Require> {
+        self.require.map(|require| match require {
+            RequireArg::Zerocopy => Require::ZeroCopy,
+            RequireArg::Native => Require::Native,
+            RequireArg::Xdp => Require::Xdp,
+        })
+    }
+}
+
+/// Ways in which a port can be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RequireArg {
+    /// AF_XDP with a driver that uses our memory
+    Zerocopy,
+    /// AF_XDP with a program in the driver
+    Native,
+    /// AF_XDP
+    Xdp,
 }
 
 /// What is taken at the start must be there: the kernel would rather end other programs than refuse.

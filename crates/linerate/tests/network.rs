@@ -18,6 +18,8 @@ mod pages;
 mod program;
 #[path = "network/removed.rs"]
 mod removed;
+#[path = "network/xdp.rs"]
+mod xdp;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitCode, Stdio};
@@ -506,5 +508,10 @@ fn main() -> ExitCode {
         doctor::ports_that_cannot_run_are_problems,
         doctor::directories_are_tried,
         doctor::documented_fields_are_there,
+        xdp::received_is_what_was_sent,
+        xdp::recorded_is_what_was_sent,
+        xdp::overload_is_accounted_for,
+        xdp::what_is_required_is_not_replaced,
+        xdp::without_the_right_packet_sockets_serve,
     ])
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sys::packet::{Block, FrameFlags};
+use sys::packet::{Block, FrameFlags, TimeSource};
+use sys::xsk::Frames;
 
 use crate::error::{PortError, Result};
 use crate::frame::{Frame, FrameMeta, FrameRef};
@@ -20,8 +21,9 @@ const LINE_BYTES: usize = 64;
 
 /// Up to [`BATCH_FRAMES`] frames and the memory that they live in.
 ///
-/// The memory is a slab of equal slots which the batch owns, or a share of a received block of a
-/// kernel ring, which goes back to the kernel with the last batch that refers to it.
+/// The memory is a slab of equal slots which the batch owns; or a share of a received block of a
+/// kernel ring, which goes back to the kernel with the last batch that refers to it; or chunks of a
+/// UMEM, which go back to it with the batch.
 #[derive(Debug, Default)]
 pub struct Batch {
     frames: Vec<Frame>,
@@ -30,7 +32,25 @@ pub struct Batch {
     slab: Vec<u8>,
     slot_bytes: usize,
     slots_used: usize,
-    block: Option<Arc<Block>>,
+    received: Received,
+}
+
+/// Memory of a kernel ring that frames lie in.
+#[derive(Debug, Default)]
+enum Received {
+    /// None: they lie in the slab.
+    #[default]
+    Nothing,
+    /// Frames begin at their offsets in the block.
+    Block(Arc<Block>),
+    /// Frames are the pieces of these numbers.
+    Umem(Frames),
+}
+
+impl Received {
+    fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
 }
 
 impl Batch {
@@ -53,7 +73,9 @@ impl Batch {
 
     /// Whether no further frame can be pushed.
     pub fn is_full(&self) -> bool {
-        self.frames.len() == BATCH_FRAMES || self.block.is_some() || self.slots_used == BATCH_FRAMES
+        self.frames.len() == BATCH_FRAMES
+            || !self.received.is_nothing()
+            || self.slots_used == BATCH_FRAMES
     }
 
     /// Captured bytes of all frames.
@@ -80,21 +102,20 @@ impl Batch {
         self.slot_bytes
     }
 
-    /// Drops all frames and gives a kernel block back.
+    /// Drops all frames and gives a kernel's memory back.
     pub fn clear(&mut self) {
         self.frames.clear();
         self.bytes = 0;
         self.slots_used = 0;
-        self.block = None;
+        self.received = Received::Nothing;
     }
 
     /// The frames in order.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = FrameRef<'_>> + Clone {
-        let memory = self.memory();
-        self.frames.iter().map(move |frame| FrameRef {
-            data: slice(memory, frame.offset, frame.length),
-            meta: frame.meta,
-        })
+        let (received, slab) = (&self.received, self.slab.as_slice());
+        self.frames
+            .iter()
+            .map(move |frame| FrameRef { data: data(received, slab, frame), meta: frame.meta })
     }
 
     /// Copies a frame to the end. `false` if the batch is full or the frame longer than a slot.
@@ -133,14 +154,15 @@ impl Batch {
         self.sum_bytes();
     }
 
-    /// Changes the bytes of frame `index`, in slab memory only: a kernel block may be shared.
+    /// Changes the bytes of frame `index`. Not those of a kernel block, which may be shared.
     pub fn frame_mut(&mut self, index: usize) -> Option<&mut [u8]> {
-        if self.block.is_some() {
-            return None;
-        }
         let frame = self.frames.get(index)?;
-        let start = frame.offset as usize;
-        self.slab.get_mut(start..start + frame.length as usize)
+        let (start, length) = (frame.offset as usize, frame.length as usize);
+        match &mut self.received {
+            Received::Nothing => self.slab.get_mut(start..start + length),
+            Received::Block(_) => None,
+            Received::Umem(frames) => frames.piece_mut(start).get_mut(..length),
+        }
     }
 
     /// Gives all frames the same time of arrival.
@@ -190,13 +212,9 @@ impl Batch {
     /// Keeps the frames for which `keep` says so, in order; returns how many were dropped.
     pub fn retain(&mut self, mut keep: impl FnMut(FrameRef<'_>) -> bool) -> usize {
         let before = self.frames.len();
-        let memory: &[u8] = match &self.block {
-            Some(block) => block.bytes(),
-            None => &self.slab,
-        };
-        self.frames.retain(|frame| {
-            keep(FrameRef { data: slice(memory, frame.offset, frame.length), meta: frame.meta })
-        });
+        let (received, slab) = (&self.received, self.slab.as_slice());
+        self.frames
+            .retain(|frame| keep(FrameRef { data: data(received, slab, frame), meta: frame.meta }));
         let dropped = before - self.frames.len();
         if self.frames.is_empty() {
             self.clear();
@@ -220,8 +238,52 @@ impl Batch {
                 wire_length: descriptor.wire_length,
             },
         }));
-        self.block = Some(Arc::clone(block));
+        self.received = Received::Block(Arc::clone(block));
         self.sum_bytes();
+    }
+
+    /// Takes received frames of one piece each, without copying; `arrival` says when each came, by its
+    /// number.
+    pub(crate) fn hold(
+        &mut self,
+        frames: Frames,
+        mut arrival: impl FnMut(&Frames, usize) -> (u64, TimeSource),
+    ) {
+        self.clear();
+        self.frames.extend((0..frames.pieces().min(BATCH_FRAMES)).map(|number| {
+            let length = frames.piece_bytes(number);
+            let meta = arrived(length, arrival(&frames, number));
+            Frame { offset: number as u32, length, meta }
+        }));
+        self.received = Received::Umem(frames);
+        self.sum_bytes();
+    }
+
+    /// Copies a received frame that lies in several pieces to the end. `false` as with [`Batch::push`].
+    #[must_use]
+    pub(crate) fn gather<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        arrival: (u64, TimeSource),
+    ) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let offset = self.slots_used * self.slot_bytes;
+        let mut length = 0;
+        for piece in pieces {
+            let end = length + piece.len();
+            match self.slab.get_mut(offset + length..offset + end) {
+                Some(slot) if end <= self.slot_bytes => slot.copy_from_slice(piece),
+                _ => return false,
+            }
+            length = end;
+        }
+        let meta = arrived(length as u32, arrival);
+        self.frames.push(Frame { offset: offset as u32, length: length as u32, meta });
+        self.bytes += length as u64;
+        self.slots_used += 1;
+        true
     }
 
     fn sum_bytes(&mut self) {
@@ -237,7 +299,7 @@ impl Batch {
         longest: impl Fn(&[u8]) -> usize,
         describe: impl FnOnce() -> PortDescription,
     ) -> Result<()> {
-        if self.block.is_none() && self.slot_bytes <= frame_bytes_max {
+        if self.received.is_nothing() && self.slot_bytes <= frame_bytes_max {
             return Ok(());
         }
         let long = self.frames().find(|frame| frame.data.len() > longest(frame.data));
@@ -251,11 +313,25 @@ impl Batch {
             })
         })
     }
+}
 
-    fn memory(&self) -> &[u8] {
-        match &self.block {
-            Some(block) => block.bytes(),
-            None => &self.slab,
+/// What is known of a whole frame that came at some time.
+fn arrived(length: u32, (time_ns, time_source): (u64, TimeSource)) -> FrameMeta {
+    FrameMeta {
+        time_ns,
+        time_source: Some(time_source),
+        checksum_pending: false,
+        wire_length: length,
+    }
+}
+
+fn data<'a>(received: &'a Received, slab: &'a [u8], frame: &Frame) -> &'a [u8] {
+    match received {
+        Received::Nothing => slice(slab, frame.offset, frame.length),
+        Received::Block(block) => slice(block.bytes(), frame.offset, frame.length),
+        Received::Umem(frames) => {
+            let piece = frames.piece(frame.offset as usize);
+            piece.get(..frame.length as usize).unwrap_or_default()
         }
     }
 }

@@ -11,6 +11,8 @@ pub enum Reason {
     KernelRing,
     /// The reader had no buffer to copy it to.
     NoBuffer,
+    /// It was longer than a buffer of this program's ring.
+    TooLong,
     /// All chunks of the recorder's pool waited for the disk.
     PoolEmpty,
     /// The disk was full or failed.
@@ -33,10 +35,11 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order in which they are shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Interface,
         Self::KernelRing,
         Self::NoBuffer,
+        Self::TooLong,
         Self::PoolEmpty,
         Self::Storage,
         Self::Shutdown,
@@ -54,6 +57,7 @@ impl Reason {
             Self::Interface => "interface",
             Self::KernelRing => "kernel_ring",
             Self::NoBuffer => "no_buffer",
+            Self::TooLong => "too_long",
             Self::PoolEmpty => "pool_empty",
             Self::Storage => "storage",
             Self::Shutdown => "shutdown",
@@ -137,6 +141,8 @@ pub struct RxCounters {
     pub delivered_packets: u64,
     /// Captured bytes of the frames given to the caller.
     pub delivered_bytes: u64,
+    /// Of these, frames that were copied from one memory of this program to another.
+    pub copied_packets: u64,
     /// Frames lost, by reason.
     pub dropped: Losses,
     /// Times that the kernel's ring ran full and stood still.

@@ -10,19 +10,19 @@
 //!
 //! # How frames move
 //!
-//! A [`Batch`] owns the memory of its frames: a slab of equal slots, or a share of a kernel ring's
-//! block. Queues of one memory exchange whole batches without touching bytes; where the memory
+//! A [`Batch`] owns the memory of its frames: a slab of equal slots, a share of a kernel ring's
+//! block, or chunks of AF_XDP's memory. Queues of one memory exchange whole batches without touching bytes; where the memory
 //! differs (a packet socket that sends), the bytes are copied once, by the kernel.
 //!
 //! # Limits
 //!
 //! A batch holds 64 frames at most and a frame 256 KiB at most. Queues are used by one thread at a
-//! time. Kinds: `packet:` (AF_PACKET), `memory:` (within one process), `null:`; `pcap:` files live in
-//! the `store` crate and pass the same [`conformance`] suite.
+//! time. Kinds: `packet:` (AF_PACKET), `xdp:` (AF_XDP), `memory:` (within one process), `null:`; `pcap:`
+//! files live in the `store` crate and pass the same [`conformance`] suite.
 //!
 //! # Not supported
 //!
-//! AF_XDP and DPDK ports; sharing one memory between two interfaces.
+//! DPDK ports; sharing one memory between two interfaces.
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -41,10 +41,11 @@ pub mod ring;
 pub mod snap;
 pub mod spec;
 pub mod tap;
+pub mod xdp;
 
 pub use batch::{BATCH_FRAMES, Batch};
 pub use counters::{Losses, Reason, RxCounters, TxCounters};
 pub use error::{PortError, Result};
 pub use frame::{FrameMeta, FrameRef};
 pub use queue::{Event, PortDescription, RxQueue, TxQueue};
-pub use spec::{PortKind, PortSpec};
+pub use spec::{PortKind, PortSpec, Queues};

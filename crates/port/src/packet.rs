@@ -1,18 +1,18 @@
 //! `packet:IF`: a network interface through packet sockets, whatever its driver.
 
-mod device;
-mod far_end;
+pub(crate) mod device;
+pub(crate) mod far_end;
 mod rx;
 mod tx;
 
-pub use rx::{PacketRx, RING_BYTES_MIN, RxOptions};
+pub use rx::{PacketRx, RING_BYTES, RING_BYTES_MIN, RxOptions};
 pub use tx::PacketTx;
 
 use sys::link::Link;
 
 use crate::queue::PortDescription;
 
-fn describe(interface: &str, mechanism: String, link: &Link) -> PortDescription {
+pub(crate) fn describe(interface: &str, mechanism: String, link: &Link) -> PortDescription {
     let speed = sys::ethtool::Ethtool::current(interface).and_then(|device| device.speed_mbps());
     PortDescription {
         spec: format!("packet:{interface}"),

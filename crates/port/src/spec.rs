@@ -1,8 +1,12 @@
-//! The way people name ports: `eth0`, `packet:eth0`, `memory:ring`, `pcap:file`, `null:`.
+//! The way people name ports: `eth0`, `packet:eth0`, `xdp:eth0@0-3`, `memory:ring`, `pcap:file`, `null:`.
 //!
-//! Grammar: `[kind:]target[?option=value[&option=value]…]`. Without a kind the target is a network
+//! Grammar: `[kind:]target[@queues][?option=value[&option=value]…]`, queues for `xdp:` only. Without a kind the target is a network
 //! interface and the fastest mechanism at hand serves it. Options wrap the port in faults
 //! ([`Faults`]). Printing a spec gives text that parses to the same spec.
+
+mod queues;
+
+pub use queues::Queues;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +21,8 @@ pub enum PortKind {
     Interface,
     /// A network interface through a packet socket (AF_PACKET).
     Packet,
+    /// Queues of a network interface through AF_XDP, which takes their frames away from the host.
+    Xdp,
     /// A ring between two threads of one process.
     Memory,
     /// A capture file (pcap or pcapng to read, pcapng to write).
@@ -26,8 +32,9 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    const NAMED: [(&'static str, Self); 4] = [
+    const NAMED: [(&'static str, Self); 5] = [
         ("packet", Self::Packet),
+        ("xdp", Self::Xdp),
         ("memory", Self::Memory),
         ("pcap", Self::Pcap),
         ("null", Self::Null),
@@ -46,6 +53,8 @@ pub struct PortSpec {
     pub kind: PortKind,
     /// Interface name, ring name or path; empty for `null:`.
     pub target: String,
+    /// Queues of the interface; `None` for all of them.
+    pub queues: Option<Queues>,
     /// Faults that the port is wrapped in.
     pub faults: Faults,
 }
@@ -53,12 +62,13 @@ pub struct PortSpec {
 impl PortSpec {
     /// A spec without options.
     pub fn new(kind: PortKind, target: impl Into<String>) -> Self {
-        Self { kind, target: target.into(), faults: Faults::default() }
+        Self { kind, target: target.into(), queues: None, faults: Faults::default() }
     }
 
     /// The interface's name, for the kinds that have one.
     pub fn interface(&self) -> Option<&str> {
-        matches!(self.kind, PortKind::Interface | PortKind::Packet).then_some(self.target.as_str())
+        matches!(self.kind, PortKind::Interface | PortKind::Packet | PortKind::Xdp)
+            .then_some(self.target.as_str())
     }
 }
 
@@ -68,6 +78,9 @@ impl fmt::Display for PortSpec {
             write!(f, "{}:", self.kind.name())?;
         }
         f.write_str(&self.target)?;
+        if let Some(queues) = self.queues {
+            write!(f, "@{queues}")?;
+        }
         let options = self.faults.to_string();
         if options.is_empty() { Ok(()) } else { write!(f, "?{options}") }
     }
@@ -83,9 +96,13 @@ impl FromStr for PortSpec {
             Some((target, options)) => (target, options),
             None => (rest, ""),
         };
+        let (target, queues) = match target.rsplit_once('@').filter(|_| kind == PortKind::Xdp) {
+            Some((target, queues)) => (target, Some(queues.parse().map_err(wrong)?)),
+            None => (target, None),
+        };
         check_target(kind, target).map_err(wrong)?;
         let faults = options.parse().map_err(wrong)?;
-        Ok(Self { kind, target: target.into(), faults })
+        Ok(Self { kind, target: target.into(), queues, faults })
     }
 }
 
@@ -116,7 +133,7 @@ fn check_target(kind: PortKind, target: &str) -> Result<(), String> {
             PortKind::Memory => "the ring's name is missing, as in memory:ring0".into(),
             _ => "the interface's name is missing, as in packet:eth0".into(),
         }),
-        PortKind::Interface | PortKind::Packet => check_interface_name(target),
+        PortKind::Interface | PortKind::Packet | PortKind::Xdp => check_interface_name(target),
         PortKind::Memory | PortKind::Pcap => Ok(()),
     }
 }
@@ -144,6 +161,9 @@ mod tests {
         for text in [
             "eth0",
             "packet:eth0",
+            "xdp:eth0",
+            "xdp:eth0@2",
+            "xdp:eth0@0-3?drop=0.01&seed=7",
             "memory:a",
             "pcap:/tmp/x y.pcapng",
             "pcap:odd:name",
@@ -166,6 +186,9 @@ mod tests {
             ("pcap:", "path is missing"),
             ("null:x", "takes no name"),
             ("xdq:eth0", "unknown kind «xdq:»"),
+            ("xdp:eth0@", "0-3"),
+            ("xdp:eth0@3-1", "is before"),
+            ("xdp:@1", "name is missing"),
             ("a-very-long-interface-name", "at most 15 bytes"),
             ("./file", "holds no '/'"),
             ("eth0?drop=2", "between 0 and 1"),

@@ -347,6 +347,12 @@ fn read_counter() -> u64 {
     kernel_ns(ClockId::Monotonic)
 }
 
+/// The kernel's monotonic clock (CLOCK_MONOTONIC), by which its programs take times, in ns.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
 /// Lets the calling thread's sleeps end within a ns of their time where the kernel can, instead of
 /// up to 50 µs later (`PR_SET_TIMERSLACK`, prctl(2)). Threads inherit it from the one that starts
 /// them; [`Clock::new`] does it for its own.

@@ -1,5 +1,6 @@
 //! Kernel and CPU interfaces: the only crate of the program with `unsafe`.
 
+pub mod bpf;
 pub mod clock;
 pub mod cpu;
 pub mod direct_io;
@@ -16,6 +17,7 @@ pub mod packet;
 pub mod pipe;
 pub mod sync;
 pub mod veth;
+pub mod xsk;
 
 pub use error::{Error, Kind, Result};
 pub use limit::Limit;

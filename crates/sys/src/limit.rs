@@ -12,6 +12,8 @@ pub enum Limit {
     MachineFiles,
     /// Memory, or addresses for it (`RLIMIT_AS`).
     Memory,
+    /// Memory that may not be paged out (`RLIMIT_MEMLOCK`).
+    LockedMemory,
     /// Threads and processes (`RLIMIT_NPROC`), or memory for their stacks.
     Threads,
 }
@@ -41,6 +43,10 @@ impl Limit {
             Self::Memory => {
                 "ask for less memory (smaller rings, a smaller pool), free some, or raise the limit of \
                  memory (ulimit -v, ulimit -l, that of the container)"
+            }
+            Self::LockedMemory => {
+                "raise the limit of locked memory (ulimit -l), ask for less (a smaller ring), or give the \
+                 program the right to go beyond it (setcap cap_ipc_lock+ep PROGRAM)"
             }
             Self::Threads => {
                 "raise the limit of threads (ulimit -u, pids.max of the container) or that of memory \

@@ -11,6 +11,7 @@
 mod monitor;
 mod names;
 mod statistics;
+mod xdp;
 
 pub use monitor::{LinkChange, LinkEvent, LinkMonitor};
 pub use statistics::{LinkStatistics, LinkStatisticsReader};
@@ -27,6 +28,7 @@ use netlink_packet_route::link::{
     LinkAttribute, LinkFlags, LinkHeader, LinkMessage, LinkMessageBuffer, State,
 };
 
+use crate::bpf::XdpAttachment;
 use crate::namespace::Namespace;
 use crate::netlink::{Answer, NetlinkSocket, Protocol, attribute, text, undecodable};
 use crate::{Error, Kind, Result};
@@ -84,6 +86,8 @@ pub struct Link {
     /// Where the interface of `peer_index` is in another namespace: the number under which this one
     /// knows that.
     pub peer_namespace: Option<i32>,
+    /// The XDP programs on it.
+    pub xdp: Vec<XdpAttachment>,
     /// The counters since the interface was made.
     pub statistics: LinkStatistics,
 }
@@ -103,6 +107,19 @@ impl Link {
     /// on top, with or without one (`__is_skb_forwardable` in net/core/dev.c).
     pub fn frame_bytes_max_from_peer(&self) -> u32 {
         self.frame_bytes_max().saturating_add(TAG_BYTES)
+    }
+
+    /// Fails if the interface is not switched on.
+    ///
+    /// # Errors
+    /// [`Kind::Down`], with the command that helps.
+    pub fn check_up(&self) -> Result<()> {
+        if self.up {
+            return Ok(());
+        }
+        let action = format!("using the interface {}, which is down", self.name);
+        let error = Error::new(action, std::io::Error::from_raw_os_error(libc::ENETDOWN));
+        Err(error.remedy(format!("run: ip link set {} up", self.name)))
     }
 
     /// Whether it is an end of a pair of virtual Ethernet interfaces.
@@ -176,6 +193,7 @@ impl Link {
             LinkAttribute::OperState(state) => {
                 self.running &= matches!(state, State::Up | State::Unknown);
             }
+            LinkAttribute::Xdp(attributes) => self.xdp = xdp::attachments(&attributes),
             LinkAttribute::Stats64(counters) => self.statistics = counters.into(),
             _ => {}
         }

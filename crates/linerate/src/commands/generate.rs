@@ -246,13 +246,13 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     check_workers(args)?;
     let template = template(args)?;
     let patience = Patience::new(&stop, args.run.duration);
-    let first = engine::ports::open_tx(&args.port, &patience)?;
+    let first = engine::ports::open_tx(&args.port, args.run.require(), &patience)?;
     let description = first.describe();
     let is_overdue = stop.is_requested() && !signals.seen();
     let sender = Sender { args, template, clock: &clock, stop: &stop, is_overdue };
     let mut senders = vec![first];
     for _ in 1..args.workers {
-        senders.push(engine::ports::open_tx(&args.port, &patience)?);
+        senders.push(engine::ports::open_tx(&args.port, args.run.require(), &patience)?);
     }
     output.object(
         "start",
@@ -281,7 +281,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let sent = Sent::of(finished);
     job::tell_events(&output, &args.port.to_string(), &sent.events);
     let ledger = Ledger { accounts: vec![sent.account(&args.port.to_string(), args.count)] };
-    report(&output, args, &sent, &ledger, signals.seen());
+    report(&output, args, &description.mechanism, &sent, &ledger, signals.seen());
     if let Some(error) = sent.error {
         return Err(error.into());
     }
@@ -354,7 +354,14 @@ fn share(count: u64, number: u64, shares: u64) -> u64 {
     count.saturating_sub(number).div_ceil(shares)
 }
 
-fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, signalled: bool) {
+fn report(
+    output: &Output,
+    args: &GenerateArgs,
+    mechanism: &str,
+    sent: &Sent,
+    ledger: &Ledger,
+    signalled: bool,
+) {
     let seconds = sent.elapsed_ns as f64 / 1e9;
     let refused = ledger.accounts.first().and_then(|it| far_end::advice(&args.port, it));
     let shortfall = shortfall::in_words(args.rate, sent);
@@ -369,6 +376,7 @@ fn report(output: &Output, args: &GenerateArgs, sent: &Sent, ledger: &Ledger, si
             "verb": "generate",
             "port": args.port.to_string(),
             "plane": "user",
+            "mechanism": mechanism,
             "intended_packets": ledger.accounts.first().and_then(|a| a.entered.first())
                 .map(|entry| entry.packets),
             "generated_packets": sent.made.made_packets,

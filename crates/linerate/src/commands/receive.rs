@@ -9,8 +9,9 @@ use engine::stages::meter::{Meter, MeterReport};
 use engine::{Account, Ledger, Patience, Stop, Worker};
 use port::limit::LimitedRx;
 use port::null::Null;
-use port::packet::{RING_BYTES_MIN, RxOptions};
-use port::{PortSpec, RxQueue};
+use port::packet::{RING_BYTES, RING_BYTES_MIN, RxOptions};
+use port::xdp::{RX_RING_BYTES, Require};
+use port::{PortKind, PortSpec, RxQueue};
 use serde_json::{Value, json};
 use sys::clock::Clock;
 
@@ -35,6 +36,7 @@ Examples:
   linerate receive eth0 --duration 10s
   linerate receive eth0 --count 1M --ring 256MiB
   linerate receive eth0 --filter 'udp port 53 and not host 10.0.0.1'
+  linerate receive xdp:eth0@0-3 --require native
   linerate receive pcap:trace.pcapng --json")]
 pub struct ReceiveArgs {
     /// Where frames come from
@@ -55,9 +57,9 @@ pub struct ReceiveArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// Memory of the kernel's ring, at least 2MiB
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = ring)]
-    pub ring: u64,
+    /// Memory of the kernel's ring, at least 2MiB [default: 64MiB, of xdp: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = ring)]
+    pub ring: Option<u64>,
     /// Take only frames that match this expression of the pcap filter language, tcpdump's
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
@@ -77,30 +79,36 @@ impl InputArgs {
     /// Memory that receiving from `port` takes, by option.
     pub fn memory(&self, port: &PortSpec) -> (&'static str, u64) {
         // Files have no ring.
-        ("--ring", port.interface().map_or(0, |_| self.ring))
+        ("--ring", port.interface().map_or(0, |_| self.ring_bytes(port)))
+    }
+
+    fn ring_bytes(&self, port: &PortSpec) -> u64 {
+        let usual = if port.kind == PortKind::Xdp { RX_RING_BYTES } else { RING_BYTES };
+        self.ring.unwrap_or(usual as u64)
     }
 
     /// Opens the port.
     pub fn open(
         &self,
         port: &PortSpec,
+        require: Option<Require>,
         patience: &Patience,
         output: Output,
     ) -> anyhow::Result<Box<dyn RxQueue>> {
-        let options = self.options();
+        let options = self.options(port);
         Ok(match &self.filter {
-            None => engine::ports::open_rx(port, &options, patience)?,
+            None => engine::ports::open_rx(port, &options, require, patience)?,
             Some(text) => {
                 let expression = Expression::new(text, output)?;
-                filtered_port::open_rx(&expression, port, &options, patience)?
+                filtered_port::open_rx(&expression, port, &options, require, patience)?
             }
         })
     }
 
     /// What a port wants to know.
-    fn options(&self) -> RxOptions {
+    fn options(&self, port: &PortSpec) -> RxOptions {
         RxOptions {
-            ring_bytes: usize::try_from(self.ring).unwrap_or(usize::MAX),
+            ring_bytes: usize::try_from(self.ring_bytes(port)).unwrap_or(usize::MAX),
             snap_bytes: self.snap.unwrap_or(u32::MAX),
             promiscuous: !self.no_promiscuous,
         }
@@ -115,7 +123,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = args.input.open(&args.port, &patience, output)?;
+    let rx = args.input.open(&args.port, args.run.require(), &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();
@@ -156,6 +164,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         "verb": "receive",
         "port": args.port.to_string(),
         "plane": "user",
+        "mechanism": description.mechanism,
         "elapsed_ns": worker.elapsed_ns,
         "cpu_ns": worker.cpu_ns,
         "interrupted": signals.seen(),

@@ -80,7 +80,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port), ("--pool", args.pool)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = args.input.open(&args.port, &patience, output)?;
+    let rx = args.input.open(&args.port, args.run.require(), &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
     let mut config = RecorderConfig::new(&args.to, interface(&args.port, &description, args));
@@ -154,6 +154,7 @@ fn conclude<R: RxQueue>(
             "verb": "record",
             "port": args.port.to_string(),
             "plane": "user",
+            "mechanism": worker.rx.describe().mechanism,
             "to": args.to,
             "received_packets": counters.wire_packets,
             "filtered_packets": counters.filtered_packets,
@@ -221,6 +222,12 @@ fn advice(ledger: &Ledger) -> Option<&'static str> {
         return Some(
             "lost in the kernel's ring: the worker was late; a larger --ring covers longer pauses, \
              a CPU of its own (--cpu) avoids them",
+        );
+    }
+    if lost(Reason::TooLong) {
+        return Some(
+            "lost since they were longer than a buffer: the MTU was raised meanwhile, or frames were \
+             merged before they came; begin anew, or switch merging off (ethtool -K IF gro off lro off)",
         );
     }
     lost(Reason::Interface).then_some(

@@ -95,7 +95,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         refuse_to_overwrite(&option, std::fs::metadata(&args.onto.target), &args.stores)?;
     }
     let patience = Patience::new(&stop, args.run.duration);
-    let tx = engine::ports::open_tx(&args.onto, &patience)?;
+    let tx = engine::ports::open_tx(&args.onto, args.run.require(), &patience)?;
     let description = tx.describe();
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     output.object(
@@ -166,6 +166,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
             "verb": "replay",
             "onto": args.onto.to_string(),
             "plane": "user",
+            "mechanism": description.mechanism,
             "found_packets": counters.wire_packets - counters.beyond_count_packets,
             "undecided_packets": found.packets_undecided,
             "replayed_packets": transmitted(&ledger),

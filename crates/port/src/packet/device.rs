@@ -13,7 +13,7 @@ const QUIET: Duration = Duration::from_millis(2);
 /// Reads the counters of one interface from a beginning on. The interface may vanish and return:
 /// what it counted before is kept.
 #[derive(Debug)]
-pub(super) struct Device {
+pub(crate) struct Device {
     namespace: Namespace,
     name: String,
     reader: LinkStatisticsReader,
@@ -21,12 +21,12 @@ pub(super) struct Device {
     last: LinkStatistics,
     sum: LinkStatistics,
     /// Whether every reading succeeded: else the figures are a lower bound.
-    pub(super) is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 impl Device {
     /// Begins to count on an interface of the calling thread's namespace.
-    pub(super) fn open(name: &str) -> Result<Self> {
+    pub(crate) fn open(name: &str) -> Result<Self> {
         let namespace = Namespace::current()?;
         let mut reader = LinkStatisticsReader::open(&namespace, name)?;
         let before = reader.read()?;
@@ -42,7 +42,7 @@ impl Device {
     }
 
     /// Begins again, from now on.
-    pub(super) fn restart(&mut self) -> Result<()> {
+    pub(crate) fn restart(&mut self) -> Result<()> {
         self.before = self.reader.read()?;
         self.last = self.before;
         self.sum = LinkStatistics::default();
@@ -50,14 +50,14 @@ impl Device {
     }
 
     /// Whether frames are being received just now.
-    pub(super) fn is_receiving(&mut self) -> Result<bool> {
+    pub(crate) fn is_receiving(&mut self) -> Result<bool> {
         let first = self.reader.read()?;
         std::thread::sleep(QUIET);
         Ok(self.reader.read()?.rx_packets != first.rx_packets)
     }
 
     /// What was counted since the beginning. While the interface is away: as of the last reading.
-    pub(super) fn counted(&mut self) -> LinkStatistics {
+    pub(crate) fn counted(&mut self) -> LinkStatistics {
         match self.reader.read() {
             Ok(now) => self.last = now,
             Err(_) => self.is_complete = false,
@@ -66,7 +66,7 @@ impl Device {
     }
 
     /// The interface was replaced by another of the same name: goes on with that one.
-    pub(super) fn reopen(&mut self) -> Result<()> {
+    pub(crate) fn reopen(&mut self) -> Result<()> {
         let mut reader = LinkStatisticsReader::open(&self.namespace, &self.name)?;
         let now = reader.read()?;
         self.sum = add(&self.sum, &self.last.since(&self.before));

@@ -13,7 +13,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The far end as it was when it was last seen.
 #[derive(Debug)]
-pub(super) struct FarEnd {
+pub(crate) struct FarEnd {
     links: Links,
     /// The near end's name.
     near: String,
@@ -24,7 +24,7 @@ pub(super) struct FarEnd {
 
 impl FarEnd {
     /// Looks for what is behind an interface of the calling thread's namespace.
-    pub(super) fn open(near: &str) -> Result<Self> {
+    pub(crate) fn open(near: &str) -> Result<Self> {
         let links = Links::current()?;
         let mut far = Self { links, near: near.into(), looked: Instant::now(), link: None };
         far.look();
@@ -32,7 +32,7 @@ impl FarEnd {
     }
 
     /// Looks again: the near end may be another one of its name by now.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let near = self.links.named(&self.near);
         // What cannot be seen says nothing against a frame.
         self.link = near.and_then(|near| self.links.far_end(&near)).ok().flatten();
@@ -40,19 +40,19 @@ impl FarEnd {
     }
 
     /// Looks again if the last look is some time ago: somebody may have changed its MTU.
-    pub(super) fn look_again(&mut self) {
+    pub(crate) fn look_again(&mut self) {
         if self.link.is_some() && self.looked.elapsed() >= LOOK_AGAIN {
             self.look();
         }
     }
 
     /// Longest frame that it takes.
-    pub(super) fn frame_bytes_max(&self) -> usize {
+    pub(crate) fn frame_bytes_max(&self) -> usize {
         self.link.as_ref().map_or(usize::MAX, |link| link.frame_bytes_max_from_peer() as usize)
     }
 
     /// What the near end is, as far as the far end allows.
-    pub(super) fn limit(&self, near: &PortDescription) -> PortDescription {
+    pub(crate) fn limit(&self, near: &PortDescription) -> PortDescription {
         let mut both = near.clone();
         if let Some(far) =
             self.link.as_ref().filter(|_| self.frame_bytes_max() < near.frame_bytes_max)

@@ -104,6 +104,11 @@ impl PacketRx {
         })
     }
 
+    /// Says beside the mechanism why it is this one.
+    pub(crate) fn explain(&mut self, why: &str) {
+        self.description.mechanism.push_str(&format!(" ({why})"));
+    }
+
     /// Refers `batch` to the next frames of the current block, or of a new one.
     fn take(&mut self, batch: &mut Batch) -> usize {
         loop {

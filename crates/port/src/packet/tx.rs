@@ -63,6 +63,11 @@ impl PacketTx {
         })
     }
 
+    /// Says beside the mechanism why it is this one.
+    pub(crate) fn explain(&mut self, why: &str) {
+        self.description.mechanism.push_str(&format!(" ({why})"));
+    }
+
     /// How long a frame may be that begins like this one, for this end and the far one.
     fn lengths(&self, frame: &[u8]) -> RangeInclusive<usize> {
         let (shortest, longest) = self.sender.lengths(frame).into_inner();

@@ -19,6 +19,8 @@ pub struct Rights {
     pub sys_admin: bool,
     /// `CAP_IPC_LOCK`: lock memory beyond `RLIMIT_MEMLOCK`.
     pub ipc_lock: bool,
+    /// `CAP_BPF`: load programs and make maps; `CAP_SYS_ADMIN` includes it.
+    pub bpf: bool,
     /// Whether the thread is in the user namespace that the machine booted with.
     pub initial: bool,
 }
@@ -32,6 +34,7 @@ impl Rights {
             net_raw: effective.contains(CapabilitySet::NET_RAW),
             sys_admin: effective.contains(CapabilitySet::SYS_ADMIN),
             ipc_lock: effective.contains(CapabilitySet::IPC_LOCK),
+            bpf: effective.contains(CapabilitySet::BPF),
             initial: fs::read_to_string("/proc/thread-self/uid_map")
                 .is_ok_and(|map| maps_every_user(&map)),
         }
@@ -70,5 +73,6 @@ mod tests {
         assert_eq!(rights.net_raw, effective >> 13 & 1 == 1);
         assert_eq!(rights.ipc_lock, effective >> 14 & 1 == 1);
         assert_eq!(rights.sys_admin, effective >> 21 & 1 == 1);
+        assert_eq!(rights.bpf, effective >> 39 & 1 == 1);
     }
 }

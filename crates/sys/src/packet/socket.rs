@@ -39,7 +39,7 @@ pub fn check_right() -> Result<()> {
 }
 
 /// Sets one socket option of plain data.
-pub(super) fn set_option<T: Copy>(
+pub(crate) fn set_option<T: Copy>(
     socket: BorrowedFd<'_>,
     level: i32,
     name: i32,
@@ -163,7 +163,7 @@ pub(super) fn unsent_bytes(socket: BorrowedFd<'_>) -> Result<u32> {
 
 /// Waits until no CPU can still be at work with what the socket had before: a filter that was
 /// exchanged is not asked by anybody once this returns.
-pub(super) fn wait_for_receivers() {
+pub(crate) fn wait_for_receivers() {
     const GLOBAL: libc::c_int = 1;
     // SAFETY: the call takes no pointers. Its effect is a full RCU grace period (membarrier(2),
     // MEMBARRIER_CMD_GLOBAL), and the kernel receives frames inside RCU read sections.
@@ -176,7 +176,7 @@ pub(super) fn wait_for_receivers() {
 }
 
 /// Waits for events on the socket. Gives what happened; nothing after `timeout`.
-pub(super) fn poll(
+pub(crate) fn poll(
     socket: BorrowedFd<'_>,
     events: rustix::event::PollFlags,
     timeout: std::time::Duration,

@@ -41,6 +41,9 @@ pub enum TimeSource {
     /// nobody had asked for an earlier stamp.
     #[default]
     Ring,
+    /// This program when it took the frame out of a ring, in the system's real-time clock: the
+    /// kernel had taken none.
+    Reader,
 }
 
 /// One received frame inside a block.
