@@ -81,7 +81,7 @@ mod tests {
     fn the_rate_is_that_of_one_queue_and_a_window_is_not_cut_short() {
         let mut depth = Depth::default();
         assert_eq!(depth.note(WINDOW_NS, 0, 4, 1_024), None);
-        assert_eq!(depth.note(2 * WINDOW_NS, 80_000, 4, 1_024), None);
+        assert_eq!(depth.note(2 * WINDOW_NS, 60_000, 4, 1_024), None);
         assert_eq!(depth.note(3 * WINDOW_NS - 1, 1_000_000, 4, 1_024), None);
         assert_eq!(depth.note(3 * WINDOW_NS, 0, 4, 1_024), Some(1_024));
     }
