@@ -103,7 +103,8 @@ impl Input {
         let is_multi_buffer = whole.is_none();
         let count = queues.count();
         let entries = entries(options.ring_bytes / chunk_bytes / count as usize);
-        let umem = Umem::new(entries * count + READER_CHUNKS, chunk_bytes)?;
+        let umem =
+            Umem::new(entries.saturating_mul(count).saturating_add(READER_CHUNKS), chunk_bytes)?;
         let mut reasons = Vec::new();
         let config = |mode, queue| SocketConfig {
             interface: link.name.clone(),

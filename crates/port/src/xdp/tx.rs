@@ -329,7 +329,8 @@ impl TxQueue for XdpTx {
             }
         };
         let deadline = begun + COUNTERS_LAG.min(timeout);
-        let handed_over = self.sent.accepted_packets - self.output.transmitter.waiting_packets();
+        let waiting = self.output.transmitter.waiting_packets();
+        let handed_over = self.sent.accepted_packets.saturating_sub(waiting);
         // An account that is not whole is held against nobody: it is not waited for either.
         while self.device.counted().tx_packets < handed_over
             && self.device.is_complete
