@@ -21,6 +21,8 @@ const REPORT: Duration = Duration::from_secs(1);
 
 /// Between two looks at flags and threads.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often workers that are to begin are looked at.
+const BEGINNING: Duration = Duration::from_micros(100);
 
 /// What a run's watcher needs to know.
 #[derive(Debug, Clone)]
@@ -44,11 +46,13 @@ pub fn at_the_latest(duration: Duration) -> Duration {
     duration.saturating_add(Duration::from_secs(1))
 }
 
-/// Runs all workers to their end and returns them in order.
+/// Runs all workers to their end and returns them in order. `begun` is called once all of them have begun:
+/// whoever reads then that a receiver is there may send, and not a frame is nobody's.
 pub fn run<R, S, T>(
     workers: Vec<Worker<R, S, T>>,
     clock: &Clock,
     watch: &Watch,
+    begun: impl FnOnce(),
 ) -> Result<Vec<Finished<R, S, T>>, EngineError>
 where
     R: RxQueue,
@@ -76,7 +80,15 @@ where
             })?;
             threads.push((name, thread));
         }
-        show(&lives, watch, || threads.iter().all(|(_, thread)| thread.is_finished()));
+        let is_over = || threads.iter().all(|(_, thread)| thread.is_finished());
+        let have_begun = || lives.iter().all(|live| live.started.get() != 0);
+        while !have_begun() && !is_over() {
+            std::thread::sleep(BEGINNING);
+        }
+        if have_begun() {
+            begun();
+        }
+        show(&lives, watch, is_over);
         let join = |(name, thread): (String, std::thread::ScopedJoinHandle<'_, _>)| {
             thread.join().map_err(|_| EngineError::Worker { worker: name })
         };

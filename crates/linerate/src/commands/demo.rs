@@ -370,7 +370,7 @@ impl Demo {
             while received.started.get() == 0 && !thread.is_finished() {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let sent = job::run(vec![sender], &self.clock, &watch);
+            let sent = job::run(vec![sender], &self.clock, &watch, || {});
             settle(&received, &transmitted);
             end.request();
             let arrived = thread.join().map_err(|_| anyhow!("the receiving worker ended early"))?;

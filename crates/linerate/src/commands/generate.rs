@@ -277,7 +277,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
         packets: args.count,
         stop: stop.clone(),
     };
-    let finished = job::run(workers, &clock, &watch)?;
+    let finished = job::run(workers, &clock, &watch, || {})?;
     let sent = Sent::of(finished);
     job::tell_events(&output, &args.port.to_string(), &sent.events);
     let ledger = Ledger { accounts: vec![sent.account(&args.port.to_string(), args.count)] };

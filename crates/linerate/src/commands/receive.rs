@@ -127,17 +127,6 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();
-    output.object(
-        "start",
-        json!({
-            "verb": "receive",
-            "port": args.port.to_string(),
-            "mechanism": description.mechanism,
-            "plan": plan.to_string(),
-        }),
-    );
-    output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
-    carrier::tell(&output, &args.port, Way::In);
     let worker = Worker {
         rx,
         stage: Meter::new(description.link_type),
@@ -154,7 +143,20 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         packets: args.count,
         stop: stop.clone(),
     };
-    let mut finished = job::run(vec![worker], &clock, &watch)?;
+    let tell = || {
+        output.object(
+            "start",
+            json!({
+                "verb": "receive",
+                "port": args.port.to_string(),
+                "mechanism": description.mechanism,
+                "plan": plan.to_string(),
+            }),
+        );
+        output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
+        carrier::tell(&output, &args.port, Way::In);
+    };
+    let mut finished = job::run(vec![worker], &clock, &watch, tell)?;
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
     job::tell_events(&output, &args.port.to_string(), &worker.events);
     let counters = worker.rx.counters()?;

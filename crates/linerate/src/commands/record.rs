@@ -88,22 +88,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     config.pool_bytes = args.pool;
     let (recorder, recovered) = Recorder::open(config)?;
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
-    output.object(
-        "start",
-        json!({
-            "verb": "record",
-            "port": args.port.to_string(),
-            "mechanism": description.mechanism,
-            "to": args.to,
-            "writer": recorder.engine(),
-            "plan": plan.to_string(),
-            "recovered": recovery(&recovered),
-        }),
-    );
-    output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
-    carrier::tell(&output, &args.port, Way::In);
-    output.say(&format!("to {}: {}", args.to.display(), recorder.engine()));
-    say_recovery(&output, &recovered);
+    let engine = recorder.engine().to_string();
     let worker = Worker {
         rx,
         stage: Record::new(recorder),
@@ -120,7 +105,25 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
         packets: args.count,
         stop: stop.clone(),
     };
-    let mut finished = job::run(vec![worker], &clock, &watch)?;
+    let tell = || {
+        output.object(
+            "start",
+            json!({
+                "verb": "record",
+                "port": args.port.to_string(),
+                "mechanism": description.mechanism,
+                "to": args.to,
+                "writer": engine,
+                "plan": plan.to_string(),
+                "recovered": recovery(&recovered),
+            }),
+        );
+        output.say(&format!("{}: {}; {plan}", args.port, description.mechanism));
+        carrier::tell(&output, &args.port, Way::In);
+        output.say(&format!("to {}: {}", args.to.display(), engine));
+        say_recovery(&output, &recovered);
+    };
+    let mut finished = job::run(vec![worker], &clock, &watch, tell)?;
     let Some(worker) = finished.pop() else { return Ok(Exit::Failure) };
     job::tell_events(&output, &args.port.to_string(), &worker.events);
     conclude(&output, args, worker, signals.seen())

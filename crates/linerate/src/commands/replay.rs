@@ -129,7 +129,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         packets: args.count,
         stop: stop.clone(),
     };
-    let mut finished = job::run(vec![worker], &clock, &watch)?;
+    let mut finished = job::run(vec![worker], &clock, &watch, || {})?;
     let Some(mut worker) = finished.pop() else { return Ok(Exit::Failure) };
     job::tell_events(&output, &args.onto.to_string(), &worker.events);
     let paced = worker.rx.report();
