@@ -183,14 +183,25 @@ fn an_explanation_is_tests_and_a_program() {
     let explain =
         |more: &[&str]| Run::of(&[&["filter", "--explain", "ip"], more].concat()).expect(0);
     let text = String::from_utf8(explain(&[]).stdout).unwrap();
+    let (classic, extended) = text.split_once("eBPF for XDP, ").unwrap();
     assert_eq!(
-        text,
+        classic,
         "on Ethernet:\n1: half[12] = 0x800; yes: accept, no: reject\n\
          classic BPF, 4 instructions:\n(000) ldh      [12]\n\
          (001) jeq      #0x800           jt 2\tjf 3\n(002) ret      #262144\n(003) ret      #0\n"
     );
+    let result = explain(&["--json"]).result();
+    let listing: Vec<&str> = result["filters"][0]["ebpf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it.as_str())
+        .collect();
+    assert_eq!(listing, extended.lines().skip(1).collect::<Vec<_>>());
+    assert!(listing.contains(&"   6: (69) r0 = *(u16 *)(r7 +12)"), "{extended}");
     let result = explain(&["--link", "cooked2", "--json"]).result();
     let filter = &result["filters"][0];
+    assert_eq!(filter["ebpf"], serde_json::Value::Null);
     assert_eq!(filter["tests"][0], "1: half[0] = 0x800; yes: accept, no: reject");
     assert_eq!(filter["program"][1], serde_json::json!([0x15, 0, 1, 0x800]));
     for link in ["ethernet", "raw", "cooked", "cooked2"] {
