@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use sys::Kind;
 use sys::packet::PacketRing;
 use sys::xsk::{BusyPoll, CopyMode, Socket, SocketConfig, Umem};
@@ -47,9 +48,12 @@ pub fn a_queue_in_use_is_named() {
     drop(held);
 }
 
-/// The limit holds for users without CAP_IPC_LOCK over the machine; the program may be one that has it.
+/// The limit holds for users without CAP_IPC_LOCK over the machine, as this thread is from here on.
 pub fn too_little_lockable_memory_is_named() -> Outcome {
     plug_cable();
+    let mut sets = capabilities(None)?;
+    sets.effective.remove(CapabilitySet::IPC_LOCK);
+    set_capabilities(None, sets)?;
     let before = getrlimit(Resource::Memlock);
     setrlimit(Resource::Memlock, Rlimit { current: Some(64 << 10), maximum: before.maximum })?;
     let small = Socket::open(&umem(), &sending("tx0"));
