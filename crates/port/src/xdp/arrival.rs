@@ -29,10 +29,35 @@ pub(super) struct Now {
     monotonic_ns: u64,
 }
 
+/// Clocks that are read within this time are read at one moment.
+const MOMENT_NS: u64 = 1_000;
+/// How often that is tried: whoever is interrupted between two clocks would be wrong by that long.
+const ATTEMPTS: usize = 8;
+
 impl Now {
     pub(super) fn read() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Self { real_ns: since.as_nanos() as u64, monotonic_ns: monotonic_ns() }
+        let readings = (0..ATTEMPTS).map(|_| {
+            let before_ns = monotonic_ns();
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+            let apart_ns = monotonic_ns().saturating_sub(before_ns);
+            let monotonic_ns = before_ns + apart_ns / 2;
+            (apart_ns, Self { real_ns: since.as_nanos() as u64, monotonic_ns })
+        });
+        Self::closest(readings)
+    }
+
+    /// The first reading of one moment, else the one that took the shortest.
+    fn closest(readings: impl Iterator<Item = (u64, Self)>) -> Self {
+        let mut closest: Option<(u64, Self)> = None;
+        for (apart_ns, now) in readings {
+            if closest.is_none_or(|(shortest_ns, _)| apart_ns < shortest_ns) {
+                closest = Some((apart_ns, now));
+            }
+            if apart_ns <= MOMENT_NS {
+                break;
+            }
+        }
+        closest.map_or(Self { real_ns: 0, monotonic_ns: 0 }, |(_, now)| now)
     }
 }
 
@@ -58,6 +83,15 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_that_are_read_apart_are_read_again() {
+        let at = |real_ns| Now { real_ns, monotonic_ns: 0 };
+        let closest = |readings: &[(u64, Now)]| Now::closest(readings.iter().copied()).real_ns;
+        assert_eq!(closest(&[(40, at(1)), (30, at(2))]), 1);
+        assert_eq!(closest(&[(90_000, at(1)), (30, at(2)), (20, at(3))]), 2);
+        assert_eq!(closest(&[(90_000, at(1)), (5_000, at(2)), (7_000, at(3))]), 2);
+    }
 
     #[test]
     fn left_over_times_are_not_believed() {
