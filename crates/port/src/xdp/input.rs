@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sys::Result;
-use sys::bpf::XdpMode;
+use sys::bpf::{Support, XdpMode};
 use sys::link::Link;
 use sys::packet::Promiscuity;
 use sys::xsk::{
@@ -97,6 +97,8 @@ pub(super) struct Input {
 impl Input {
     /// Opens the queues by the highest rung that there is. Nothing is received yet.
     pub(super) fn open(link: &Link, queues: Queues, options: &RxOptions) -> Result<Self> {
+        // Without the right all else is in vain: said first, before what memory lacks.
+        Support::probe().loading?;
         let frame_bytes_max = link.frame_bytes_max() as usize + TAGS_BYTES;
         let whole = chunk_bytes_for(frame_bytes_max);
         let chunk_bytes = whole.unwrap_or(CHUNK_BYTES[1]);
