@@ -27,14 +27,11 @@
 //! assert!(libpcap.compile("ip proto", 1, 262_144, true).is_err());
 //! ```
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod expressions;
 pub mod frames;
-pub mod instruction;
-#[allow(unsafe_code)]
-mod libpcap;
 mod pools;
 
-pub use instruction::Instruction;
-pub use libpcap::{Compiled, Libpcap};
+pub use sys::libpcap::{Compiled, Libpcap, instruction};
+pub use sys::packet::BpfInstruction as Instruction;

@@ -7,6 +7,8 @@ pub mod direct_io;
 pub mod error;
 pub mod ethtool;
 pub mod file_system;
+#[cfg(feature = "libpcap")]
+pub mod libpcap;
 pub mod limit;
 pub mod link;
 pub mod memory;

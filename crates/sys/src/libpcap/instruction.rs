@@ -1,4 +1,6 @@
-//! Instructions of classic BPF, and what can be said of them without running them.
+//! What can be said of instructions of classic BPF without running them.
+
+use crate::packet::BpfInstruction;
 
 /// How many words of scratch memory a program has.
 pub const SCRATCH_WORDS: usize = 16;
@@ -20,21 +22,7 @@ const PLAIN: [u16; 17] = [
     0x87,
 ];
 
-/// One instruction, laid out as libpcap's.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Instruction {
-    /// What is done: class, size, mode and operation.
-    pub code: u16,
-    /// How many instructions are passed over if the condition holds.
-    pub jt: u8,
-    /// How many instructions are passed over if it does not.
-    pub jf: u8,
-    /// The operand.
-    pub k: u32,
-}
-
-impl Instruction {
+impl BpfInstruction {
     fn class(self) -> u16 {
         self.code & CLASS
     }
@@ -95,7 +83,7 @@ impl Instruction {
 /// # Errors
 /// If a code is unknown, a jump leaves the program, a word of scratch memory does not exist, a
 /// constant divisor is 0 or a constant shift exceeds a word.
-pub fn check(instructions: &[Instruction]) -> Result<(), String> {
+pub fn check(instructions: &[BpfInstruction]) -> Result<(), String> {
     if instructions.is_empty() {
         return Err("there are no instructions: a program ends with a return".into());
     }
@@ -115,7 +103,7 @@ pub fn check(instructions: &[Instruction]) -> Result<(), String> {
 ///
 /// libpcap's interpreter does not clear that memory, so the answer of such a program is left to
 /// chance; Linux refuses it. libpcap makes them, for example of `geneve or ip`.
-pub fn reads_unset_scratch(instructions: &[Instruction]) -> bool {
+pub fn reads_unset_scratch(instructions: &[BpfInstruction]) -> bool {
     // Per instruction, the words that every path to it has written; none where no path was seen.
     let mut written: Vec<Option<u32>> = vec![None; instructions.len()];
     let mut pending = vec![(0, 0)];
@@ -144,8 +132,8 @@ pub fn reads_unset_scratch(instructions: &[Instruction]) -> bool {
 mod tests {
     use super::*;
 
-    fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
-        Instruction { code, jt, jf, k }
+    fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> BpfInstruction {
+        BpfInstruction { code, jt, jf, k }
     }
 
     #[test]

@@ -1,12 +1,16 @@
-//! libpcap, loaded at run time: its compiler and its interpreter.
+//! libpcap, loaded at run time: its compiler and its interpreter, by which tests judge capture filters.
 //!
-//! The only file outside of `sys` with `unsafe`. Declared by hand is the part of libpcap's
-//! interface that its 0.8 binary interface has had since 2004.
+//! Only with the feature `libpcap`, which no part of the program asks for. Declared by hand is the part of
+//! libpcap's interface that its 0.8 binary interface has had since 2004.
+
+pub mod instruction;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-use crate::instruction::{Instruction, check};
+use instruction::check;
+
+use crate::packet::BpfInstruction;
 
 /// The library's names: of Debian and of the others.
 const NAMES: [&CStr; 2] = [c"libpcap.so.0.8", c"libpcap.so.1"];
@@ -22,7 +26,7 @@ const DLT_RAW: u16 = 12;
 #[repr(C)]
 struct Program {
     count: c_uint,
-    instructions: *mut Instruction,
+    instructions: *mut BpfInstruction,
 }
 
 type OpenDead = unsafe extern "C" fn(c_int, c_int) -> *mut c_void;
@@ -31,7 +35,7 @@ type FreeCode = unsafe extern "C" fn(*mut Program);
 type GetError = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 type Close = unsafe extern "C" fn(*mut c_void);
 type Version = unsafe extern "C" fn() -> *const c_char;
-type Filter = unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_uint) -> c_uint;
+type Filter = unsafe extern "C" fn(*const BpfInstruction, *const u8, c_uint, c_uint) -> c_uint;
 
 /// The loaded library, which is never unloaded.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +52,7 @@ pub struct Libpcap {
 /// What libpcap made of an expression.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    instructions: Vec<Instruction>,
+    instructions: Vec<BpfInstruction>,
     filter: Filter,
 }
 
@@ -144,12 +148,12 @@ impl Libpcap {
     /// captured, by these instructions.
     ///
     /// Scratch memory that they read without having written it holds anything: see
-    /// [`reads_unset_scratch`](crate::instruction::reads_unset_scratch). Instructions that jump
+    /// [`reads_unset_scratch`](instruction::reads_unset_scratch). Instructions that jump
     /// back may never end.
     ///
     /// # Panics
     /// If [`check`] refuses the instructions: the interpreter would end the process, or worse.
-    pub fn run(&self, instructions: &[Instruction], data: &[u8], wire_bytes: u32) -> bool {
+    pub fn run(&self, instructions: &[BpfInstruction], data: &[u8], wire_bytes: u32) -> bool {
         let checked = check(instructions);
         assert!(checked.is_ok(), "{checked:?}");
         interpret(self.filter, instructions, data, wire_bytes)
@@ -158,14 +162,14 @@ impl Libpcap {
 
 impl Compiled {
     /// The program.
-    pub fn instructions(&self) -> Vec<Instruction> {
+    pub fn instructions(&self) -> Vec<BpfInstruction> {
         self.instructions.clone()
     }
 
     /// Whether it takes a frame of `wire_bytes` bytes of which `data` was captured.
     ///
     /// A program of `protochain` never ends on a frame whose authentication headers lead back
-    /// into each other; no frame of [`frames`](crate::frames) does that.
+    /// into each other.
     pub fn matches(&self, data: &[u8], wire_bytes: u32) -> bool {
         interpret(self.filter, &self.instructions, data, wire_bytes)
     }
@@ -198,7 +202,12 @@ impl Drop for Handle<'_> {
 }
 
 /// Runs instructions that were checked.
-fn interpret(filter: Filter, instructions: &[Instruction], data: &[u8], wire_bytes: u32) -> bool {
+fn interpret(
+    filter: Filter,
+    instructions: &[BpfInstruction],
+    data: &[u8],
+    wire_bytes: u32,
+) -> bool {
     // More than 4 GiB of one frame are not looked at.
     let captured_bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
     // SAFETY: `check` passed the instructions; the interpreter compares all offsets into `data`
