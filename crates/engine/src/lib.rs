@@ -26,6 +26,7 @@ pub mod error;
 pub mod filtered;
 pub mod generate;
 pub mod histogram;
+pub mod kernel;
 pub mod ledger;
 pub mod live;
 pub mod paced;
