@@ -78,13 +78,13 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     check_workers(args)?;
     let template = template(args)?;
     let patience = Patience::new(&stop, args.run.duration);
-    let first = engine::ports::open_tx(&args.port, args.run.require(), &patience)?;
+    let first = engine::ports::open_tx(&args.port, args.run.require_of_user_plane(), &patience)?;
     let description = first.describe();
     let is_overdue = stop.is_requested() && !signals.seen();
     let sender = Sender { args, template, clock: &clock, stop: &stop, is_overdue };
     let mut senders = vec![first];
     for _ in 1..args.workers {
-        senders.push(engine::ports::open_tx(&args.port, args.run.require(), &patience)?);
+        senders.push(engine::ports::open_tx(&args.port, args.run.require_of_user_plane(), &patience)?);
     }
     output.object(
         "start",
