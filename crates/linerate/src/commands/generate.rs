@@ -84,7 +84,11 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Exit> {
     let sender = Sender { args, template, clock: &clock, stop: &stop, is_overdue };
     let mut senders = vec![first];
     for _ in 1..args.workers {
-        senders.push(engine::ports::open_tx(&args.port, args.run.require_of_user_plane(), &patience)?);
+        senders.push(engine::ports::open_tx(
+            &args.port,
+            args.run.require_of_user_plane(),
+            &patience,
+        )?);
     }
     output.object(
         "start",
