@@ -8,6 +8,7 @@ pub mod cpus;
 pub mod finding;
 pub mod memory;
 pub mod port;
+pub mod programs;
 pub mod rights;
 pub mod storage;
 

@@ -46,6 +46,14 @@ pub fn at_the_latest(duration: Duration) -> Duration {
     duration.saturating_add(Duration::from_secs(1))
 }
 
+/// A part of a run that goes on in a thread of its own.
+pub struct Task<F> {
+    /// Shows it.
+    pub live: Arc<Live>,
+    /// Does it, until it is done or the stop flag is raised.
+    pub work: F,
+}
+
 /// Runs all workers to their end and returns them in order. `begun` is called once all of them have begun:
 /// whoever reads then that a receiver is there may send, and not a frame is nobody's.
 pub fn run<R, S, T>(
@@ -59,21 +67,38 @@ where
     S: Stage,
     T: TxQueue,
 {
-    let lives: Vec<Arc<Live>> = workers.iter().map(|worker| Arc::clone(&worker.live)).collect();
+    let task = |worker: Worker<R, S, T>| {
+        let (clock, stop) = (clock.clone(), watch.stop.clone());
+        let live = Arc::clone(&worker.live);
+        let work = move || {
+            let finished = worker.run(clock);
+            if finished.error.is_some() {
+                stop.request();
+            }
+            finished
+        };
+        Task { live, work }
+    };
+    run_tasks(workers.into_iter().map(task).collect(), watch, begun)
+}
+
+/// As [`run`], for whatever has to be done.
+pub fn run_tasks<F, O>(
+    tasks: Vec<Task<F>>,
+    watch: &Watch,
+    begun: impl FnOnce(),
+) -> Result<Vec<O>, EngineError>
+where
+    F: FnOnce() -> O + Send,
+    O: Send,
+{
+    let lives: Vec<Arc<Live>> = tasks.iter().map(|task| Arc::clone(&task.live)).collect();
     std::thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(workers.len());
-        for (number, worker) in workers.into_iter().enumerate() {
-            let (clock, stop) = (clock.clone(), watch.stop.clone());
+        let mut threads = Vec::with_capacity(tasks.len());
+        for (number, task) in tasks.into_iter().enumerate() {
             let name = format!("{}-{number}", watch.verb);
             let builder = std::thread::Builder::new().name(name.clone());
-            let started = builder.spawn_scoped(scope, move || {
-                let finished = worker.run(clock);
-                if finished.error.is_some() {
-                    stop.request();
-                }
-                finished
-            });
-            let thread = started.map_err(|source| {
+            let thread = builder.spawn_scoped(scope, task.work).map_err(|source| {
                 // Those that have been started are waited for.
                 watch.stop.request();
                 sys::Error::of_thread(format!("starting the thread {name}"), source)

@@ -15,6 +15,7 @@ mod job;
 mod manual;
 mod network;
 mod output;
+mod plane;
 mod run_args;
 mod scratch;
 mod signals;

@@ -23,25 +23,42 @@ pub struct RunArgs {
     /// Run the worker on this CPU instead of the one that the plan chooses
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
-    /// Fail rather than serve an xdp: port by anything less
+    /// Fail rather than serve an interface by anything less
     #[arg(long, value_name = "WAY", value_enum)]
     pub require: Option<RequireArg>,
 }
 
 impl RunArgs {
-    /// What the port must be served by.
-    pub fn require(&self) -> Option<Require> {
-        self.require.map(|require| match require {
-            RequireArg::Zerocopy => Require::ZeroCopy,
-            RequireArg::Native => Require::Native,
-            RequireArg::Xdp => Require::Xdp,
-        })
+    /// What the port of a verb must be served by that has no kernel plane.
+    ///
+    /// # Errors
+    /// The kernel plane is asked for.
+    pub fn require(&self, verb: &str) -> Result<Option<Require>, Usage> {
+        match self.require {
+            Some(RequireArg::Kernel) => Err(Usage(format!(
+                "--require kernel: {verb} works on the user plane alone; leave it out, or require \
+                 zerocopy, native or xdp"
+            ))),
+            _ => Ok(self.require_of_user_plane()),
+        }
+    }
+
+    /// What the port must be served by on the user plane.
+    pub fn require_of_user_plane(&self) -> Option<Require> {
+        match self.require? {
+            RequireArg::Kernel => None,
+            RequireArg::Zerocopy => Some(Require::ZeroCopy),
+            RequireArg::Native => Some(Require::Native),
+            RequireArg::Xdp => Some(Require::Xdp),
+        }
     }
 }
 
 /// Ways in which a port can be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RequireArg {
+    /// The kernel plane
+    Kernel,
     /// AF_XDP with a driver that uses our memory
     Zerocopy,
     /// AF_XDP with a program in the driver

@@ -5,6 +5,7 @@ pub(crate) mod far_end;
 mod rx;
 mod tx;
 
+pub use device::Device;
 pub use rx::{PacketRx, RING_BYTES, RING_BYTES_MIN, RxOptions};
 pub use tx::PacketTx;
 

@@ -279,6 +279,12 @@ impl RealOffset {
     }
 }
 
+/// Real time less monotonic time in ns, as the kernel has them now: for those who read only the latter, such
+/// as programs in the kernel.
+pub fn realtime_offset_ns() -> i64 {
+    RealOffset::read().ns
+}
+
 fn timespec(ns: u64) -> Timespec {
     let (seconds, rest) = (ns / NS_PER_S as u64, ns % NS_PER_S as u64);
     Timespec { tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX), tv_nsec: rest as i64 }

@@ -18,6 +18,7 @@ pub mod netlink;
 pub mod packet;
 pub mod pipe;
 pub mod sync;
+pub mod thread;
 pub mod veth;
 pub mod xsk;
 

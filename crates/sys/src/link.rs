@@ -8,6 +8,7 @@
 //! Statistics for live displays have their own [`LinkStatisticsReader`], changes their own
 //! [`LinkMonitor`]. Reference: rtnetlink(7), netdevice(7), linux/if_link.h.
 
+mod far_end;
 mod monitor;
 mod names;
 mod statistics;

@@ -42,6 +42,8 @@ fn main() -> ExitCode {
         bpf::link::unknown_interfaces_are_named,
         bpf::live::frames_are_redirected_and_counted_exactly,
         bpf::live::frames_that_do_not_fit_are_refused,
+        bpf::live::a_run_is_called_back,
+        bpf::live::a_veth_takes_frames_for_a_far_end_with_a_program,
         bpf::survival::nothing_remains_of_a_killed_process,
         right::a_user_namespace_does_not_give_the_right,
     ])

@@ -46,6 +46,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
     let names = names(args)?;
     let mut report = Report { output, findings: Vec::new() };
     report.add(doctor::rights::look(is_named));
+    report.add(doctor::programs::look());
     let topology = Topology::read()?;
     report.add(doctor::cpus::look(&topology));
     let before = Ticks::read();

@@ -123,7 +123,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = args.input.open(&args.port, args.run.require(), &patience, output)?;
+    let rx = args.input.open(&args.port, args.run.require("receive")?, &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();

@@ -80,7 +80,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let clock = Clock::new()?;
     run_args::check_memory(&[args.input.memory(&args.port), ("--pool", args.pool)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = args.input.open(&args.port, args.run.require(), &patience, output)?;
+    let rx = args.input.open(&args.port, args.run.require("record")?, &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let description = rx.describe();
     let mut config = RecorderConfig::new(&args.to, interface(&args.port, &description, args));

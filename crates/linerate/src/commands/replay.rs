@@ -95,7 +95,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         refuse_to_overwrite(&option, std::fs::metadata(&args.onto.target), &args.stores)?;
     }
     let patience = Patience::new(&stop, args.run.duration);
-    let tx = engine::ports::open_tx(&args.onto, args.run.require(), &patience)?;
+    let tx = engine::ports::open_tx(&args.onto, args.run.require("replay")?, &patience)?;
     let description = tx.describe();
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     output.object(

@@ -1,11 +1,15 @@
 //! The interface's own counters over the time of a run, read beside those of the socket.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sys::link::{LinkStatistics, LinkStatisticsReader};
 use sys::namespace::Namespace;
 
+use crate::counters::DeviceCount;
 use crate::error::Result;
+
+/// A device whose counters lag behind (drivers refresh them about once a second) gets this long.
+const COUNTERS_LAG: Duration = Duration::from_millis(2_500);
 
 /// Between two readings that tell whether frames are passing at the moment.
 const QUIET: Duration = Duration::from_millis(2);
@@ -13,7 +17,7 @@ const QUIET: Duration = Duration::from_millis(2);
 /// Reads the counters of one interface from a beginning on. The interface may vanish and return:
 /// what it counted before is kept.
 #[derive(Debug)]
-pub(crate) struct Device {
+pub struct Device {
     namespace: Namespace,
     name: String,
     reader: LinkStatisticsReader,
@@ -26,7 +30,10 @@ pub(crate) struct Device {
 
 impl Device {
     /// Begins to count on an interface of the calling thread's namespace.
-    pub(crate) fn open(name: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// There is no such interface.
+    pub fn open(name: &str) -> Result<Self> {
         let namespace = Namespace::current()?;
         let mut reader = LinkStatisticsReader::open(&namespace, name)?;
         let before = reader.read()?;
@@ -47,6 +54,28 @@ impl Device {
         self.last = self.before;
         self.sum = LinkStatistics::default();
         Ok(())
+    }
+
+    /// What it has sent and what it dropped instead; `None` if it was away meanwhile.
+    pub fn sent(&mut self) -> Option<DeviceCount> {
+        let counted = self.counted();
+        self.is_complete.then_some(DeviceCount {
+            packets_min: counted.tx_packets,
+            packets_max: counted.tx_packets,
+            dropped_packets: counted.tx_dropped + counted.tx_errors,
+            unexplained_packets: 0,
+        })
+    }
+
+    /// Waits for it to have sent as many frames as it was given, for as long after `begun` as its counters may
+    /// lag behind. An account that is not whole is held against nobody: it is not waited for either.
+    pub(crate) fn wait_sent(&mut self, packets: u64, begun: Instant, timeout: Duration) {
+        let deadline = begun + COUNTERS_LAG.min(timeout);
+        while self.sent().is_some_and(|sent| sent.packets_max < packets)
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Whether frames are being received just now.

@@ -12,12 +12,9 @@ use sys::packet::{Blocked, Method, Sender, SenderConfig};
 use super::device::Device;
 use super::far_end::FarEnd;
 use crate::batch::Batch;
-use crate::counters::{DeviceCount, TxCounters};
+use crate::counters::TxCounters;
 use crate::error::Result;
 use crate::queue::{Event, PortDescription, TxQueue};
-
-/// A device whose counters lag behind (drivers refresh them about once a second) gets this long.
-const COUNTERS_LAG: Duration = Duration::from_millis(2_500);
 
 /// Between two looks at a device that was full or away.
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
@@ -153,28 +150,12 @@ impl TxQueue for PacketTx {
     /// Waits for the socket to be empty, then for the device to have counted what it was given.
     fn flush(&mut self, timeout: Duration) -> Result<bool> {
         let left = self.sender.drain(timeout)?;
-        let deadline = Instant::now() + COUNTERS_LAG.min(timeout);
-        // An account that is not whole is held against nobody: it is not waited for either.
-        while self.device.counted().tx_packets < self.sent.accepted_packets
-            && self.device.is_complete
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        self.device.wait_sent(self.sent.accepted_packets, Instant::now(), timeout);
         Ok(left)
     }
 
     fn counters(&mut self) -> Result<TxCounters> {
-        let counted = self.device.counted();
-        Ok(TxCounters {
-            device: self.device.is_complete.then_some(DeviceCount {
-                packets_min: counted.tx_packets,
-                packets_max: counted.tx_packets,
-                dropped_packets: counted.tx_dropped + counted.tx_errors,
-                unexplained_packets: 0,
-            }),
-            ..self.sent
-        })
+        Ok(TxCounters { device: self.device.sent(), ..self.sent })
     }
 
     fn next_event(&mut self) -> Option<Event> {

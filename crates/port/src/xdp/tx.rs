@@ -14,7 +14,7 @@ use super::queues::{Way, choose};
 use super::redirect::Redirect;
 use super::rung::{Require, Rung};
 use crate::batch::Batch;
-use crate::counters::{DeviceCount, Reason, TxCounters};
+use crate::counters::{Reason, TxCounters};
 use crate::error::{PortError, Result};
 use crate::packet::device::Device;
 use crate::packet::far_end::FarEnd;
@@ -23,9 +23,6 @@ use crate::spec::Queues;
 
 /// Memory of frames that are in the ring or on their way: within the 8 MiB that any user may lock.
 const RING_BYTES: usize = 4 << 20;
-
-/// A device whose counters lag behind (drivers refresh them about once a second) gets this long.
-const COUNTERS_LAG: Duration = Duration::from_millis(2_500);
 
 /// Frames that are in the ring leave within this time unless the device takes nothing at all; then they
 /// leave with the next call.
@@ -328,33 +325,17 @@ impl TxQueue for XdpTx {
                 break false;
             }
         };
-        let deadline = begun + COUNTERS_LAG.min(timeout);
         let waiting = self.output.transmitter.waiting_packets();
         let handed_over = self.sent.accepted_packets.saturating_sub(waiting);
-        // An account that is not whole is held against nobody: it is not waited for either.
-        while self.device.counted().tx_packets < handed_over
-            && self.device.is_complete
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        self.device.wait_sent(handed_over, begun, timeout);
         Ok(left)
     }
 
     /// Frames that are still in the ring, which nobody empties after the end of a run, are lost to it.
     fn counters(&mut self) -> Result<TxCounters> {
-        let counted = self.device.counted();
         let mut sent = self.sent;
         sent.dropped.add(Reason::RingFull, self.output.transmitter.waiting_packets());
-        Ok(TxCounters {
-            device: self.device.is_complete.then_some(DeviceCount {
-                packets_min: counted.tx_packets,
-                packets_max: counted.tx_packets,
-                dropped_packets: counted.tx_dropped + counted.tx_errors,
-                unexplained_packets: 0,
-            }),
-            ..sent
-        })
+        Ok(TxCounters { device: self.device.sent(), ..sent })
     }
 
     fn next_event(&mut self) -> Option<Event> {

@@ -79,6 +79,11 @@ fn payload(command: u8, version: u8, attributes: &Attributes) -> Vec<u8> {
 pub struct Attributes(Vec<u8>);
 
 impl Attributes {
+    /// All of them, as they follow a header.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Appends one attribute; values beyond what a 16-bit length can say are cut there.
     pub fn push(&mut self, kind: u16, value: &[u8]) {
         let value = &value[..value.len().min(usize::from(u16::MAX) - 4)];

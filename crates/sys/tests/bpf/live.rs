@@ -3,12 +3,14 @@
 use sys::Kind;
 use sys::bpf::{
     Live, LiveRun, Map, MapKind, MapSpec, Program, ProgramKind, ProgramSpec, SharedArray,
-    TestContext, XdpLink, XdpMode,
+    TestContext, XdpLink, XdpMode, takes_redirected,
 };
+use sys::thread::Interruptible;
 use testing::Outcome;
 
 use super::support::{
-    DROP, REDIRECT, call, counting, exit, frame, map, named, plug_cable, returning, set, with_right,
+    DROP, PASS, REDIRECT, call, counting, exit, frame, map, named, plug_cable, returning, set,
+    with_right,
 };
 
 const FRAMES: u32 = 10_000;
@@ -79,6 +81,52 @@ pub fn frames_that_do_not_fit_are_refused() -> Outcome {
         for error in errors.map(Result::unwrap_err) {
             assert_eq!(error.kind(), Kind::Invalid, "{error}");
         }
+        Ok(())
+    })
+}
+
+pub fn a_run_is_called_back() -> Outcome {
+    with_right(|| {
+        let counts = Map::create(&MapSpec::mappable("counts", 8, 1))?;
+        let (instructions, shared) = (counting(DROP), SharedArray::of(&counts)?);
+        let spec = ProgramSpec::new("count", ProgramKind::Xdp, &instructions);
+        let program = Program::load(&ProgramSpec { maps: &[&counts], ..spec })?;
+        let (frame, context) = (frame(60), TestContext::default());
+        // Hours of work, were it not for the signal.
+        let run = LiveRun { frame: &frame, context, count: u32::MAX, batch_frames: 0 };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let outcome = std::thread::scope(|scope| -> sys::Result<Live> {
+            let worker = scope.spawn(|| {
+                let _ = sender.send(Interruptible::current());
+                program.run_live(&run)
+            });
+            let thread = receiver.recv().unwrap()?;
+            while !worker.is_finished() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                if shared.get(0, 0) > 0 {
+                    thread.interrupt();
+                }
+            }
+            worker.join().unwrap()
+        })?;
+        assert_eq!(outcome, Live::Interrupted);
+        let done = shared.get(0, 0);
+        assert!(done > 0 && done < u64::from(u32::MAX), "{done}");
+        Ok(())
+    })
+}
+
+pub fn a_veth_takes_frames_for_a_far_end_with_a_program() -> Outcome {
+    with_right(|| {
+        plug_cable();
+        let index = named("tx0").index;
+        assert_eq!(takes_redirected(index)?, Some(false));
+        let link = XdpLink::attach(&returning("pass", PASS), "rx0", XdpMode::Native)?;
+        assert_eq!(takes_redirected(index)?, Some(true));
+        drop(link);
+        assert_eq!(takes_redirected(index)?, Some(false));
+        let error = takes_redirected(999_999).unwrap_err();
+        assert_eq!(error.kind(), Kind::NotFound, "{error}");
         Ok(())
     })
 }

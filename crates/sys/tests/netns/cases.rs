@@ -29,6 +29,7 @@ pub const CASES: &[Test] = &tests![
     the_drivers_own_counters_agree,
     unknown_interfaces_name_those_that_exist,
     the_far_end_is_seen_wherever_it_is,
+    the_far_ends_namespace_is_found,
     taken_names_leave_the_existing_pair_alone,
     links_are_changed_as_asked,
     the_monitor_sees_every_change,
@@ -442,6 +443,30 @@ fn receive_steering_is_read_back() -> Outcome {
 }
 
 /// In this namespace and in another one; what is no veth has none.
+fn the_far_ends_namespace_is_found() -> Outcome {
+    // Neither namespace has a name or a process in it: a descriptor of this process is all that there is.
+    let (first, second, pair) = pair(&VethConfig::default())?;
+    let mut links = Links::of(&first)?;
+    let near = links.named("g0")?;
+    let (namespace, far) = links.far_end_at(&near)?.ok_or("there is a far end")?;
+    assert!(namespace == second && namespace != first);
+    assert_eq!((far.name.as_str(), far.index), ("s0", pair.second.index));
+    let lo = links.named("lo")?;
+    assert!(links.far_end_at(&lo)?.is_none());
+
+    // Of two ends in one namespace, that is the answer.
+    VethPair::create(&first, "left", &first, "right", &VethConfig::default())?;
+    let found = first.run(|| {
+        let mut links = Links::current()?;
+        let left = links.named("left")?;
+        links.far_end_at(&left)
+    })??;
+    let (namespace, far) = found.ok_or("there is a far end")?;
+    assert!(namespace == first);
+    assert_eq!(far.name, "right");
+    Ok(())
+}
+
 fn the_far_end_is_seen_wherever_it_is() -> Outcome {
     let (first, second, pair) = pair(&VethConfig { mtu_bytes: 9_000, ..VethConfig::default() })?;
     Links::of(&second)?.set_mtu("s0", 1_400)?;
