@@ -523,6 +523,7 @@ fn main() -> ExitCode {
         kernel_receive::what_matches_is_counted_out,
         kernel_receive::counted_frames_end_or_go_on,
         kernel_receive::nothing_is_left_by_a_process_that_was_killed,
+        kernel_receive::an_interface_that_goes_away_ends_the_run,
         kernel_receive::a_foreign_program_stays,
         kernel_receive::what_is_not_served_is_named,
         xdp::received_is_what_was_sent,

@@ -177,6 +177,21 @@ pub fn nothing_is_left_by_a_process_that_was_killed() -> Outcome {
     Ok(())
 }
 
+/// The interface is taken away: the run ends by itself, with what it had counted.
+pub fn an_interface_that_goes_away_ends_the_run() -> Outcome {
+    needs_programs()?;
+    let wire = Wire::new(&VethConfig::default());
+    let receiver = on_kernel_plane(&wire, &[]);
+    send(&wire, "packet:here", &["--count", "1000"]);
+    Links::of(&wire.here)?.delete("here")?;
+    let run = receiver.finish().expect(4);
+    let received = run.result();
+    assert!(run.stderr.contains("--plane user"), "{}", run.stderr);
+    assert!(received["error"].is_string(), "{received}");
+    assert_eq!(number(&received, "received_packets"), 1_000, "{received}");
+    Ok(())
+}
+
 /// Another program stays, and the user plane serves unless that is refused.
 pub fn a_foreign_program_stays() -> Outcome {
     needs_programs()?;
