@@ -127,7 +127,8 @@ fn difference(kernel: &MeterReport, user: &MeterReport) -> String {
 fn case(random: &mut Random, planes: &mut Planes, first_stream: u64) -> Vec<String> {
     let mut streams: Vec<Numbers> = (0..STREAMS).map(|_| Numbers::new(random)).collect();
     let mut told = Vec::new();
-    for _ in 0..20 + random.below(200) {
+    let frames = if one_in(random, 8) { 1_000 } else { 20 + random.below(200) };
+    for _ in 0..frames {
         let place = random.below(STREAMS);
         let (sequence, clock_ns) = streams[place as usize].next(random);
         let mut payload = [0; stamp::LINERATE_BYTES];

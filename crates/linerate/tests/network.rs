@@ -518,6 +518,7 @@ fn main() -> ExitCode {
         doctor::directories_are_tried,
         doctor::documented_fields_are_there,
         kernel_receive::received_is_what_was_sent,
+        kernel_receive::a_generic_program_receives,
         kernel_receive::several_queues_are_received,
         kernel_receive::both_planes_see_the_same_faults,
         kernel_receive::what_matches_is_counted_out,

@@ -82,6 +82,11 @@ impl Receiving {
     /// interface ([`Kind::NotFound`]), or a program that the kernel refuses.
     pub fn attach(interface: &str, wanted: &Wanted, mut clock: Clock) -> Result<Self> {
         let link = Link::by_name(interface)?;
+        if link.mac.is_none() && !link.loopback {
+            let source = io::Error::other("its frames are not Ethernet, which the program expects");
+            let error = sys::Error::new(format!("receiving on {interface} in the kernel"), source);
+            return Err(error.with_kind(Kind::Unsupported).remedy("use the user plane").into());
+        }
         let _promiscuity =
             if wanted.promiscuous { Some(Promiscuity::join(interface)?) } else { None };
         let mut reader = LinkStatisticsReader::open(&Namespace::current()?, interface)?;

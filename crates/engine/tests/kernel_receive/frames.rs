@@ -89,7 +89,7 @@ fn ipv6(random: &mut Random, payload: Vec<u8>) -> Vec<u8> {
         match random.below(5) {
             0 => authenticate(random, &mut next, &mut content),
             1 => {
-                let field: u16 = if one_in(random, 6) { 0x0018 } else { 1 };
+                let field: u16 = if one_in(random, 6) { 8 } else { 1 };
                 let [high, low] = field.to_be_bytes();
                 content.splice(0..0, [next, 0, high, low, 0, 0, 0, 1]);
                 next = 44;

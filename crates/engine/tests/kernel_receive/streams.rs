@@ -15,6 +15,8 @@ enum Way {
     Restarting,
     /// Low numbers in any order.
     Low,
+    /// Low numbers in any order behind a higher one, again and again.
+    Beginning,
     /// Workers that share the numbers, in batches of one time.
     Workers,
 }
@@ -28,10 +30,12 @@ pub struct Numbers {
 
 impl Numbers {
     pub fn new(random: &mut Random) -> Self {
-        let way = [Way::Damaged, Way::Far, Way::Restarting, Way::Low, Way::Workers]
-            [random.below(5) as usize];
+        let ways =
+            [Way::Damaged, Way::Far, Way::Restarting, Way::Low, Way::Beginning, Way::Workers];
+        let way = ways[random.below(6) as usize];
         let bound = [1, 70, 1 << 21, 1 << 47][random.below(4) as usize];
-        Self { way, next: random.below(bound), time_ns: 1_000_000 }
+        let next = if matches!(way, Way::Beginning) { 0 } else { random.below(bound) };
+        Self { way, next, time_ns: 1_000_000 }
     }
 
     /// The next number, and its time by the stream's own clock from 1,000,000 on.
@@ -47,6 +51,10 @@ impl Numbers {
                     2 => 64 * random.below(200),
                     _ => 1 + random.below(3),
                 };
+                if self.next > WINDOW + 2 && one_in(random, 8) {
+                    // At the very edge of the window.
+                    return (self.next - WINDOW - 2 + random.below(4), self.time_ns);
+                }
                 self.damaged(random, WINDOW + 70)
             }
             Way::Restarting => {
@@ -61,6 +69,12 @@ impl Numbers {
                 self.time_ns += random.below(2);
                 let below = [2, 8, 66][random.below(3) as usize];
                 random.below(below)
+            }
+            Way::Beginning => {
+                self.next += 1;
+                self.time_ns += 1;
+                let is_high = self.next == 1 || one_in(random, 120);
+                return (if is_high { 63 } else { random.below(63) }, self.time_ns);
             }
             Way::Workers => {
                 // Four of them take turns of 16 frames in an order of their own.

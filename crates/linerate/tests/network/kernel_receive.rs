@@ -76,6 +76,23 @@ pub fn received_is_what_was_sent() -> Outcome {
     Ok(())
 }
 
+/// Where the driver has no place for a program, it runs behind it.
+pub fn a_generic_program_receives() -> Outcome {
+    needs_programs()?;
+    let host = Namespace::create()?;
+    Links::of(&host)?.set_up("lo", true)?;
+    let receiver = Wire::start(&host, &["receive", "lo", "--require", "kernel", "--json"]);
+    let generate = ["generate", "packet:lo", "--count", "20k", "--rate", "100kpps", "--json"];
+    Wire::run(&host, &generate).expect(0);
+    let received = ended(receiver);
+    let mechanism = "XDP program behind the driver (generic)";
+    assert_eq!(received["mechanism"], mechanism, "{received}");
+    assert_eq!(number(&received, "received_packets"), 20_000, "{received}");
+    assert_eq!(number(&received, "stamped_packets"), 20_000, "{received}");
+    assert_eq!(number(&received, "lost_packets"), number(&received, "contended_packets"));
+    Ok(())
+}
+
 /// A stream that comes by several queues is one stream.
 pub fn several_queues_are_received() -> Outcome {
     needs_programs()?;

@@ -14,7 +14,8 @@ use Arithmetic::{Add, And, Sub};
 use Comparison::{AnyBit, Equal, Greater, LessEqual};
 use Size::Double;
 
-/// Steps, twice what the longest beginning has: the verifier wants to see an end.
+/// Steps, twice what the longest beginning has: the verifier wants to see an end. Runs that begin over and over
+/// within one beginning could take more; the frames behind the last step would be left out of the run.
 const STEPS_MAX: i32 = 260;
 
 /// Places the frames of the log from R8 on. All bits of the window are clear. Loses R0 to R5, R8 and R9.
