@@ -69,8 +69,8 @@ fn receiving(state: &State) -> Program {
     code.load_xdp_for("receive", &state.maps(), true, Binding::default()).unwrap()
 }
 
-/// Frames that the far end took, in a second.
-fn rate(sender: &Program, links: &mut Links) -> f64 {
+/// Frames that the far end took, and how many in a second.
+fn rate(sender: &Program, links: &mut Links) -> (u64, f64) {
     let mut taken = || links.named("here").unwrap().statistics.tx_packets;
     let before = taken();
     let begun = Instant::now();
@@ -78,7 +78,8 @@ fn rate(sender: &Program, links: &mut Links) -> f64 {
     let run = LiveRun { frame: &frame(), context, count: FRAMES, batch_frames: 64 };
     sender.run_live(&run).unwrap();
     let seconds = begun.elapsed().as_secs_f64();
-    (taken() - before) as f64 / seconds
+    let packets = taken() - before;
+    (packets, packets as f64 / seconds)
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -100,15 +101,15 @@ fn main() {
         .map(|_| {
             let attached = |program: &Program| XdpLink::attach(program, "there", XdpMode::Native);
             let link = attached(&dropping()).unwrap();
-            let dropped = rate(&sender, &mut links);
+            let (_, dropped) = rate(&sender, &mut links);
             drop(link);
             let state = State::create().unwrap();
             let link = attached(&receiving(&state)).unwrap();
-            let received = rate(&sender, &mut links);
+            let (packets, received) = rate(&sender, &mut links);
             std::thread::sleep(QUIET);
             drop(link);
             let figures = state.read();
-            assert!(figures.stamped_packets == figures.packets && figures.packets > 0);
+            assert_eq!((figures.packets, figures.stamped_packets), (packets, packets));
             (dropped, received)
         })
         .unzip();

@@ -169,15 +169,6 @@ impl State {
         })
     }
 
-    /// Memory that it takes of the kernel.
-    ///
-    /// # Errors
-    /// As [`possible_cpus`].
-    pub fn bytes() -> sys::Result<u64> {
-        let words = possible_cpus()? * lane::WORDS + STREAMS_MAX * stream::WORDS + common::WORDS;
-        Ok((words * WORD_BYTES) as u64)
-    }
-
     /// The maps, in the order in which the program declares them.
     pub fn maps(&self) -> [&Map; 3] {
         [&self.lanes.0, &self.streams.0, &self.common.0]
