@@ -7,6 +7,7 @@
 //! | the finished program: listing, loading, what the verifier minds | [`Code`], [`Refused`] |
 //! | a capture filter as part of a program | [`from_classic`] |
 //! | other parts: beginning, counting, redirecting | [`part`] |
+//! | whole programs of the kernel plane | [`program`] |
 //!
 //! # Vocabulary
 //!
@@ -39,6 +40,7 @@ mod classic;
 mod code;
 pub mod operation;
 pub mod part;
+pub mod program;
 mod text;
 mod verdict;
 

@@ -4,6 +4,7 @@
 //! for, its length in R9. Parts that call the kernel lose R0 to R5, none changes R6 to R9.
 
 mod count;
+pub mod histogram;
 
 pub use count::{Counters, count};
 
@@ -20,7 +21,7 @@ use crate::{Code, Verdict};
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 pub(crate) const INTERFACE: i16 = 12;
-const RX_QUEUE: i16 = 16;
+pub(crate) const RX_QUEUE: i16 = 16;
 
 /// Where a program keeps what it knows of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,16 @@
 //! A log-linear histogram of 64-bit values: one shift and one add to record, exact minimum, maximum
 //! and mean, percentiles within 1/32 of the value.
 
+use ebpf::part::histogram::Values;
+
 /// Linear steps within each power of two. 32 bound the relative error at 1/32 = 3.1 %.
-const STEP_BITS: u32 = 5;
+const STEP_BITS: u32 = ebpf::part::histogram::STEP_BITS;
 const STEPS: usize = 1 << STEP_BITS;
 /// Values below [`STEPS`] have a bucket each, then every power of two up to 2^64 has [`STEPS`].
 const BUCKETS: usize = STEPS * (64 - STEP_BITS as usize + 1);
 
 /// Distribution of values such as latencies in ns. Fixed size (15 KiB), mergeable.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     buckets: Vec<u64>,
     count: u64,
@@ -20,6 +22,14 @@ pub struct Histogram {
 impl Default for Histogram {
     fn default() -> Self {
         Self { buckets: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl From<&Values> for Histogram {
+    /// What a program in the kernel recorded, whose buckets are the same.
+    fn from(values: &Values) -> Self {
+        let (sum, min, max) = (values.sum, values.min, values.max);
+        Self { count: values.buckets.iter().sum(), buckets: values.buckets.clone(), sum, min, max }
     }
 }
 

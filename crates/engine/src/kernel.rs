@@ -2,5 +2,6 @@
 //! ends. Frames never come to this process.
 
 mod far_end;
+pub mod receive;
 
 pub use far_end::FarEnd;

@@ -8,6 +8,7 @@
 //! * *stage*: what is done to a batch on its way ([`stages`]);
 //! * *worker*: one thread that runs source → stage → port to completion ([`worker`]);
 //! * *plan*: which worker runs on which CPU, and why ([`plan`]);
+//! * *kernel plane*: programs in the kernel that do what stages do ([`kernel`]);
 //! * *pacer*: when frames are due ([`pacer`]);
 //! * *ledger*: the account of every packet, whose sides must agree ([`ledger`]).
 //!

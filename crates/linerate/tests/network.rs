@@ -11,6 +11,8 @@ mod doctor;
 mod filtered;
 #[path = "network/fit.rs"]
 mod fit;
+#[path = "network/kernel_receive.rs"]
+mod kernel_receive;
 #[path = "network/pages.rs"]
 mod page_examples;
 #[path = "program/pages.rs"]
@@ -32,6 +34,9 @@ use sys::namespace::Namespace;
 use sys::veth::{VethConfig, VethPair};
 use testing::{Outcome, tests};
 
+/// So long is waited for what happens a moment later.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Two namespaces and a veth pair.
 struct Wire {
     here: Namespace,
@@ -50,7 +55,11 @@ impl Wire {
         let mut child = namespace.run(|| command(arguments).spawn()).unwrap().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
-        stdout.read_line(&mut first).unwrap();
+        // What is noted on the way to it comes before.
+        while first.is_empty() || first.contains("\"event\"") {
+            first.clear();
+            assert!(stdout.read_line(&mut first).unwrap() > 0, "ended before it had started");
+        }
         assert!(first.contains("\"start\""), "{first}");
         // Opened is not yet started; the ring takes a few ms from here.
         std::thread::sleep(Duration::from_millis(150));
@@ -508,6 +517,16 @@ fn main() -> ExitCode {
         doctor::ports_that_cannot_run_are_problems,
         doctor::directories_are_tried,
         doctor::documented_fields_are_there,
+        kernel_receive::received_is_what_was_sent,
+        kernel_receive::a_generic_program_receives,
+        kernel_receive::several_queues_are_received,
+        kernel_receive::both_planes_see_the_same_faults,
+        kernel_receive::what_matches_is_counted_out,
+        kernel_receive::counted_frames_end_or_go_on,
+        kernel_receive::nothing_is_left_by_a_process_that_was_killed,
+        kernel_receive::an_interface_that_goes_away_ends_the_run,
+        kernel_receive::a_foreign_program_stays,
+        kernel_receive::what_is_not_served_is_named,
         xdp::received_is_what_was_sent,
         xdp::recorded_is_what_was_sent,
         xdp::overload_is_accounted_for,

@@ -136,7 +136,13 @@ impl Clock {
     /// Real time in ns since the Unix epoch.
     #[inline]
     pub fn realtime_ns(&self) -> u64 {
-        self.now_ns().saturating_add_signed(self.real_offset.ns)
+        self.now_ns().saturating_add_signed(self.real_offset_ns())
+    }
+
+    /// What is to be added to monotonic time in ns to have real time, for those who take monotonic times
+    /// elsewhere.
+    pub fn real_offset_ns(&self) -> i64 {
+        self.real_offset.ns
     }
 
     /// Compares with the kernel's clocks and steers towards them. To be called about once a second.

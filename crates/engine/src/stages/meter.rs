@@ -15,7 +15,7 @@ use crate::stages::Stage;
 const STREAMS_MAX: usize = 256;
 
 /// What the meter saw.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MeterReport {
     /// Frames.
     pub packets: u64,

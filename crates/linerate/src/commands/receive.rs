@@ -1,8 +1,10 @@
 //! `linerate receive PORT`: counts what arrives and measures loss, order, latency and gaps.
 
+mod kernel;
+
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use engine::histogram::Histogram;
 use engine::live::Live;
 use engine::stages::meter::{Meter, MeterReport};
@@ -21,6 +23,7 @@ use crate::expression::Expression;
 use crate::filtered_port;
 use crate::job::{self, Watch};
 use crate::output::{self, Output};
+use crate::plane::{Choice, Plane};
 use crate::run_args::{self, RunArgs};
 use crate::signals::Signals;
 use crate::units;
@@ -37,6 +40,7 @@ Examples:
   linerate receive eth0 --count 1M --ring 256MiB
   linerate receive eth0 --filter 'udp port 53 and not host 10.0.0.1'
   linerate receive xdp:eth0@0-3 --require native
+  linerate receive eth0 --plane kernel --duration 10s
   linerate receive pcap:trace.pcapng --json")]
 pub struct ReceiveArgs {
     /// Where frames come from
@@ -45,12 +49,28 @@ pub struct ReceiveArgs {
     /// End after exactly this many frames, with --filter of those that match
     #[arg(long, value_parser = units::count)]
     pub count: Option<u64>,
+    /// Where frames are measured: by a program of ours in the kernel, which verifies no checksums, or
+    /// by this process [default: user]
+    #[arg(long, value_enum)]
+    pub plane: Option<Plane>,
+    /// What becomes of frames that were measured in the kernel [default: drop]
+    #[arg(long, value_enum)]
+    pub counted: Option<Counted>,
     /// How to receive
     #[command(flatten)]
     pub input: InputArgs,
     /// How the run is run
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// What becomes of frames that were measured in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Counted {
+    /// They end there
+    Drop,
+    /// The host receives them
+    Pass,
 }
 
 /// Options of receiving ports.
@@ -121,9 +141,17 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let stop = Stop::new();
     let signals = Signals::install(&stop)?;
     let clock = Clock::new()?;
+    let choice = Choice::of(args.plane, &args.run, &args.port, false)?;
+    let plane_reason = match kernel::run(args, choice, &stop, &signals, &clock, output)? {
+        kernel::Outcome::Done(exit) => return Ok(exit),
+        kernel::Outcome::Fallback(reason) => reason,
+    };
+    if let Some(reason) = &plane_reason {
+        output.note(&format!("{}: user plane, since {reason}", args.port));
+    }
     run_args::check_memory(&[args.input.memory(&args.port)])?;
     let patience = Patience::new(&stop, args.run.duration);
-    let rx = args.input.open(&args.port, args.run.require("receive")?, &patience, output)?;
+    let rx = args.input.open(&args.port, args.run.require_of_user_plane(), &patience, output)?;
     let rx = LimitedRx::new(rx, args.count);
     let plan = engine::plan::Plan::for_workers(1, args.run.cpu)?;
     let description = rx.describe();
@@ -166,6 +194,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         "verb": "receive",
         "port": args.port.to_string(),
         "plane": "user",
+        "plane_reason": plane_reason,
         "mechanism": description.mechanism,
         "elapsed_ns": worker.elapsed_ns,
         "cpu_ns": worker.cpu_ns,
@@ -178,7 +207,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     merge(&mut fields, measured(&report));
     streams(&output, &report);
     output.object("result", fields);
-    say(&output, &report, worker.elapsed_ns);
+    say(&output, &report, worker.elapsed_ns, Plane::User);
     output.clock(&worker.clock);
     output.ledger(&ledger);
     if let Some(error) = worker.error {
@@ -260,7 +289,7 @@ fn streams(output: &Output, report: &MeterReport) {
 }
 
 /// What a meter saw, for people.
-pub fn say(output: &Output, report: &MeterReport, elapsed_ns: u64) {
+fn say(output: &Output, report: &MeterReport, elapsed_ns: u64, plane: Plane) {
     if report.packets == 0 {
         output.say(&format!("no packet arrived in {}", units::ns_in_words(elapsed_ns)));
         return;
@@ -293,7 +322,10 @@ pub fn say(output: &Output, report: &MeterReport, elapsed_ns: u64) {
             units::grouped(totals.duplicate_packets)
         ));
     }
-    output.say(&format!("{} corrupt", units::grouped(report.corrupt_packets)));
+    output.say(&match plane {
+        Plane::User => format!("{} corrupt", units::grouped(report.corrupt_packets)),
+        Plane::Kernel => "corrupt: not known, no checksum is verified in the kernel".to_owned(),
+    });
     if report.cut_packets > 0 {
         output.say(&format!(
             "{} cut: their checksums are not verified, nor stamps behind the cut seen",

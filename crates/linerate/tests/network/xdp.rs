@@ -11,7 +11,7 @@ use sys::veth::VethConfig;
 use crate::{Outcome, Wire, program};
 
 /// Skips a test where programs for the kernel cannot be loaded, as without root.
-fn needs_programs() -> Outcome {
+pub fn needs_programs() -> Outcome {
     match sys::bpf::Support::probe().loading {
         Ok(()) => Ok(()),
         Err(error) => testing::skip(error),

@@ -16,7 +16,13 @@ pub struct LoadError {
 }
 
 /// What the verifier's most frequent complaints mean for somebody who asked for a job, not for a program.
-const MEANINGS: [(&str, Kind, &str); 5] = [
+const MEANINGS: [(&str, Kind, &str); 6] = [
+    (
+        "prohibited for !root",
+        Kind::Permission,
+        "a program that computes places in frames needs CAP_PERFMON, too: run as root, or give the \
+         right once with: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep PROGRAM",
+    ),
     (
         "BPF program is too large",
         Kind::NoSpace,
@@ -186,6 +192,11 @@ mod tests {
         let old = "3: (85) call unknown#299\ninvalid func unknown#299\n";
         assert_eq!(error(libc::EINVAL, old).kind(), Kind::Unsupported);
         assert_eq!(error(NOT_TRANSLATABLE, "").kind(), Kind::Unsupported);
+        let right = "9: (0f) r1 += r3\nR1 has pointer with unsupported alu operation, pointer arithmetic \
+                     with it prohibited for !root\n";
+        let error_of_right = error(libc::EACCES, right);
+        assert_eq!(error_of_right.kind(), Kind::Permission);
+        assert!(error_of_right.to_string().contains("cap_perfmon"), "{error_of_right}");
         assert_eq!(error(libc::EPERM, "").kind(), Kind::Permission);
     }
 }

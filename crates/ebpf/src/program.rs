@@ -1,0 +1,3 @@
+//! Whole programs of the kernel plane.
+
+pub mod receive;
